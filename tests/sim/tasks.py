@@ -30,7 +30,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.txn.lock_manager import TableLockManager
-from pyhudi.write import metadata_lifecycle, overwrite, update_delete, upsert
+from pyhudi.write import index_operations, overwrite, update_delete, upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.group_commit import (
     Operation,
@@ -176,11 +176,11 @@ def indexed(handle: Handle, clock: WorldClock) -> object:
     """Makes an index beside the others, or takes it away."""
     name = INDEXES[clock.now_ms() % len(INDEXES)]
     try:
-        return metadata_lifecycle.create_index(handle, IndexRequest(name), clock, concurrently=True)
+        return index_operations.create_index(handle, IndexRequest(name), clock, concurrently=True)
     except ConfigError:
         # Others may take it away just then.
         with contextlib.suppress(ConfigError):
-            metadata_lifecycle.drop_index(handle, name, clock)
+            index_operations.drop_index(handle, name, clock)
         return None
 
 

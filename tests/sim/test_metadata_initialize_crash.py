@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.storage.storage import Storage
-from pyhudi.write import metadata_lifecycle, upsert
+from pyhudi.write import index_operations, metadata_lifecycle, upsert
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.states import recorded
 
@@ -89,7 +89,7 @@ def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
 
 
 def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
-    metadata_lifecycle.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
+    index_operations.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
     before = set(partitions(table))
     assert before == {"files", "bloom_filters"}
 
@@ -99,7 +99,7 @@ def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
             in metadata_lifecycle.finish_pending_operation(handle, None).metadata_partitions
         ):
             return None
-        return metadata_lifecycle.create_index(handle, IndexRequest("record_index"))
+        return index_operations.create_index(handle, IndexRequest("record_index"))
 
     after = before | {"record_index"}
     crash_everywhere(table, tmp_path, add, again=add, whole=(before, after))
@@ -112,7 +112,7 @@ def test_dropping_takes_the_properties_first(table: Path, tmp_path: Path) -> Non
     def drop(handle: Handle) -> object:
         if "record_index" not in partitions(Path(handle.storage.uri)):
             return None
-        return metadata_lifecycle.drop_index(handle, "record_index")
+        return index_operations.drop_index(handle, "record_index")
 
     left = made - {"record_index"}
     crash_everywhere(table, tmp_path, drop, again=drop, whole=(made, left))

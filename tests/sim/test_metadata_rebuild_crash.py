@@ -37,7 +37,7 @@ from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
-from pyhudi.write import metadata_lifecycle, upsert
+from pyhudi.write import index_operations, metadata_lifecycle, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, Killed, leftovers, people, rows_read
 from tests.sim.states import Recorded, deaths, recorded
 
@@ -214,7 +214,7 @@ def test_crashed_index_build_is_completed_by_next_write(
         table.drop_index(asked.kind)
 
     def create(storage: Storage) -> object:
-        return metadata_lifecycle.create_index(Handle(storage, OPTIONS), asked)
+        return index_operations.create_index(Handle(storage, OPTIONS), asked)
 
     whole = recorded(start, tmp_path, create)
     done = {*pyhudi.open_table(str(whole.base)).config.metadata_partitions}
@@ -240,7 +240,7 @@ def test_failed_index_build_is_not_retried(tmp_path: Path) -> None:
     for n in range(1, 9):
         storage = FailingOnce(str(base), n)
         with pytest.raises(StorageError, match="for a moment"):
-            metadata_lifecycle.create_index(Handle(storage), IndexRequest("record_index"))
+            index_operations.create_index(Handle(storage), IndexRequest("record_index"))
         config = table.refresh().config
         assert config.properties == before.properties
         assert unknown_files(base) == []
@@ -298,7 +298,7 @@ def test_crashed_index_drop_leaves_nothing(tmp_path: Path, name: str) -> None:
     PEOPLE.make(start, order_by=None, first=[0])
 
     def drop(handle: Handle) -> object:
-        return metadata_lifecycle.drop_index(handle, name)
+        return index_operations.drop_index(handle, name)
 
     for n, base in deaths(start, tmp_path, lambda storage: drop(Handle(storage))):
         pyhudi.open_table(str(base)).upsert(people([0], 2, 2))

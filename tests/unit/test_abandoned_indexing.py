@@ -14,7 +14,7 @@ from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import heartbeat
-from pyhudi.write import metadata_lifecycle
+from pyhudi.write import index_operations
 from tests.helpers.tables import unpack
 from tests.sim.crash import Handle
 from tests.sim.states import recorded
@@ -100,7 +100,7 @@ def test_abandoned_index_is_removed_by_next_writer(tmp_path: Path) -> None:
     base = died(unpack("v9_mor_secondary_index", tmp_path), built=True)
 
     def drop(storage: Storage) -> None:
-        metadata_lifecycle.drop_index(Handle(storage), NAME)
+        index_operations.drop_index(Handle(storage), NAME)
 
     whole = recorded(base, tmp_path, drop)
     assert pending(whole.base) == []

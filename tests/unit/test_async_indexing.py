@@ -22,7 +22,7 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.storage.storage import Storage
-from pyhudi.write import metadata_lifecycle, write_context
+from pyhudi.write import index_operations, write_context
 from tests.helpers.metadata_records import stored_records
 from tests.helpers.pairwise import each_value, pairwise
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
@@ -253,7 +253,7 @@ def test_crashed_async_index_is_completed_by_next_write(
 
     def create(storage: Storage) -> object:
         handle = Handle(storage, OPTIONS)
-        return metadata_lifecycle.create_index(handle, index.asked, concurrently=True)
+        return index_operations.create_index(handle, index.asked, concurrently=True)
 
     for n, died in recorded(base, tmp_path, create).deaths():
         begun = UNFINISHED in opened(died).config.properties

@@ -24,7 +24,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import async_indexing, metadata_lifecycle
+from pyhudi.write import async_indexing, index_operations
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
 from tests.sim.interrupting_storage import time_of_all
@@ -170,7 +170,7 @@ def test_async_index_waits_for_running_hudi_writes(
         before.layout.request(table.storage, instant, action, b"")
         before.layout.inflight(table.storage, instant, action, b"")
 
-    monkeypatch.setattr(async_indexing, "PATIENCE_MS", 10)
+    monkeypatch.setattr(async_indexing, "WRITER_TIMEOUT_MS", 10)
     once_meanwhile(monkeypatch, PartitionBuild, "write_files", begin)
     with pytest.raises(CommitConflict, match=f"{instant}.* is active"):
         table.create_index("record_index", concurrently=True)
@@ -337,7 +337,7 @@ def test_async_index_refuses_unsupported_partitions(tmp_path: Path) -> None:
 def test_crashed_build_is_completed_by_next_write(base: Path, tmp_path: Path) -> None:
     def create(storage: Storage) -> object:
         handle = Handle(storage, options_of(base))
-        return metadata_lifecycle.create_index(
+        return index_operations.create_index(
             handle, IndexRequest("record_index"), concurrently=True
         )
 

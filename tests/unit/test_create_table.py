@@ -64,7 +64,7 @@ def test_create_leaves_nothing_if_metadata_table_fails(
     def full(*_: object) -> None:
         raise OSError("disk")
 
-    monkeypatch.setattr(create, "make_partitions", full)
+    monkeypatch.setattr(create, "build_partitions", full)
     with pytest.raises(OSError, match="disk"):
         pyhudi.create_table(tmp_path, ROWS.schema, **PARTS)
     assert files(tmp_path) == []

@@ -100,7 +100,7 @@ def planned(
     row_bytes: int = 1024,
     rewrite: Sequence[int] = (),
 ) -> list[WriteTask]:
-    check_not_clustered(found.groups[number] for number in found.counts.touched)
+    check_not_clustered(found.groups[number] for number in found.counts.changed_groups)
     ids = count()
     files = plan_files(
         where,

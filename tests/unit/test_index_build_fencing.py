@@ -109,7 +109,7 @@ def test_write_continues_next_to_takeover_of_index_build(
 
     with monkeypatch.context() as patch:
         patch.setattr(PendingInstant, "begin", dies)
-        patch.setattr("pyhudi.write.async_indexing._Build.take_back", lambda _: None)
+        patch.setattr("pyhudi.write.async_indexing._Build.roll_back", lambda _: None)
         with pytest.raises(Killed):
             opened(base).create_index("record_index", concurrently=True)
     meanwhile(monkeypatch, ahead, lambda: opened(base).upsert(people([41], 4, 4)))
@@ -151,7 +151,7 @@ def test_failed_build_keeps_index_of_others(
 
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", dies)
             with suppress(Killed), build.table.lock_manager.critical_section():
-                build.take_back()
+                build.roll_back()
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", clear_partitions)
 
         meanwhile(monkeypatch, ahead, takes_back_and_dies)

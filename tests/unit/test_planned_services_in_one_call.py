@@ -37,7 +37,9 @@ def test_service_plan_ignores_previous_own_plan(
     times = itertools.count(1)
 
     def counts(now: TableSnapshot) -> None:
-        undone = PendingOperation("20240101000000000", 9, beside=True, overtaken=next(times))
+        undone = PendingOperation(
+            "20240101000000000", 9, is_concurrent=True, times_fenced=next(times)
+        )
         TableConfig.load(now.storage).update(now.storage, undone.properties, now.clock)
 
     monkeypatch.setattr(commit_participant, "fence_build", counts)

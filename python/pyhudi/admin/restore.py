@@ -27,7 +27,7 @@ from pyhudi.errors import (
     without_hint,
 )
 from pyhudi.metadata.build_heartbeat import fence_build
-from pyhudi.metadata.pending_operation import all_of
+from pyhudi.metadata.pending_operation import full_rebuild
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.services.clustering import pending as pending_clusterings
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -165,7 +165,7 @@ def _with_metadata(table: TableSnapshot, result: RestoreResult) -> RestoreResult
     """Return the result with the partitions of the metadata table that must be rebuilt."""
     if can_roll_back(table, result.instants):
         return result
-    rebuilt = all_of(table.storage, table.config)
+    rebuilt = full_rebuild(table.storage, table.config)
     return replace(result, metadata_made=rebuilt.partitions_for(table.config.version))
 
 

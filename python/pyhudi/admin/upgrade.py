@@ -59,7 +59,7 @@ from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.build_heartbeat import build_heartbeat
 from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
-from pyhudi.metadata.pending_operation import PendingOperation, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, full_rebuild
 from pyhudi.metadata.table_writer import remove_metadata_table
 from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import CUSTOM, check_key_generator, custom_types
@@ -132,7 +132,7 @@ def change_version(
         # Another writer may have been faster.
         change = planned(config)
         _check_told(handle, to, clock)
-        if PendingOperation.of(config).moving:
+        if PendingOperation.of(config).changes_layout:
             remove_other_timeline(storage, config)
         without_metadata = _without_metadata(handle, config, clock, by, to)
         if not without_metadata.version.writable:
@@ -309,7 +309,7 @@ def _check_step(
 ) -> None:
     """Raise `UnsupportedTableFeature` with the property that rules out one step."""
     problem = None
-    indexes = [name for name in all_of(storage, config).partitions if "_index_" in name]
+    indexes = [name for name in full_rebuild(storage, config).partitions if "_index_" in name]
     single = len(config.record_key_fields) == 1
     legacy = config.properties.get(LEGACY_PAYLOAD)
     if indexes:
@@ -347,7 +347,7 @@ def _change(
         properties_set={k: v for k, v in sorted(new.items()) if before.get(k) != v},
         properties_removed=tuple(sorted(before.keys() - new.keys())),
         metadata_removed=config.metadata_partitions,
-        metadata_made=all_of(storage, config).partitions_for(after.version),
+        metadata_made=full_rebuild(storage, config).partitions_for(after.version),
         compaction=None,
         dry_run=dry_run,
     )
@@ -384,9 +384,11 @@ def _without_metadata(
 
 
 def _record_operation(storage: Storage, config: TableConfig, by: str, to: int) -> PendingOperation:
-    moving = config.version.layout.version != table_version(to).layout.version
+    changes_layout = config.version.layout.version != table_version(to).layout.version
     removed = config.metadata_partitions
-    return replace(all_of(storage, config, by), removed=removed, moving=moving)
+    return replace(
+        full_rebuild(storage, config, by), removed=removed, changes_layout=changes_layout
+    )
 
 
 def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:

@@ -73,7 +73,7 @@ from pyhudi.timeline.table_directories import make_table
 from pyhudi.write.checks import check_config
 from pyhudi.write.drop_table import check_no_files, remove_table
 from pyhudi.write.metadata_lifecycle import (
-    make_partitions,
+    build_partitions,
     partitions_for_new_table,
     with_pending_partitions,
 )
@@ -280,7 +280,7 @@ def create_and_fill(
 def _complete(table: HudiTable, wanted: Collection[str], clock: Clock) -> None:
     """Create the metadata table of a new table, and check that the table can be written to."""
     if wanted:
-        make_partitions(table, wanted)
+        build_partitions(table, wanted)
         table.refresh()
     _ = WriteContext.open(table, clock).index  # Fails if no write is possible.
 

@@ -67,11 +67,11 @@ class IndexOperations(TableHandle):
             CommitConflict: a pending operation rules it out.
         """
         from pyhudi.metadata import index_request  # noqa: PLC0415 - not for reading
-        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not for reading
+        from pyhudi.write import index_operations  # noqa: PLC0415 - not for reading
 
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         request = index_request.IndexRequest(kind, names, name, function, options, partitioned)
-        created = metadata_lifecycle.create_index(
+        created = index_operations.create_index(
             self._writable(), request, concurrently=concurrently
         )
         self._reload()
@@ -97,9 +97,9 @@ class IndexOperations(TableHandle):
             UnsupportedTableFeature: another writer is building another index.
             CommitConflict: another writer is using the index now.
         """
-        from pyhudi.write import metadata_lifecycle  # noqa: PLC0415 - not needed for reading
+        from pyhudi.write import index_operations  # noqa: PLC0415 - not needed for reading
 
-        dropped = metadata_lifecycle.drop_index(self._writable(), name)
+        dropped = index_operations.drop_index(self._writable(), name)
         self._reload()
         return dropped
 

@@ -71,9 +71,9 @@ class IndexDetector:
         Also while the index is being rebuilt.
         """
         if RECORD_INDEX not in self.config.metadata_partitions:
-            undone = PendingOperation.of(self.config)
-            lost = () if undone.beside else undone.partitions_for(self.config.version)
-            return undone.by_partition if RECORD_INDEX in lost else None
+            pending = PendingOperation.of(self.config)
+            lost = () if pending.is_concurrent else pending.partitions_for(self.config.version)
+            return pending.by_partition if RECORD_INDEX in lost else None
         known = self.definitions
         if known is None:
             known = index_definitions(self.storage, self.config)

@@ -1,7 +1,7 @@
-"""A heartbeat for work that is not a write: building a metadata table, changing a table's version.
+"""A heartbeat for work without an instant: building a metadata table, changing a table's version.
 
-Such work has no instant on the timeline. Its heartbeat shows other writers that it is active; the
-table's properties name it while an operation is pending (`metadata/pending_operation.py`).
+The heartbeat shows other writers that the work is active. The table's properties name it while the
+operation is pending (`metadata/pending_operation.py`).
 """
 
 from __future__ import annotations
@@ -27,59 +27,59 @@ def build_heartbeat(
 ) -> Iterator[tuple[TableConfig, str]]:
     """Hold a heartbeat in a critical section; yield the table's properties and its name.
 
-    The name is that of the pending operation of a failed writer, if there is one. Raises
-    `CommitConflict` if that writer is active, `LockTimeout` if the critical section cannot be
-    entered.
+    The name is that of a failed writer's pending operation, if there is one. Raises
+    `CommitConflict` if that writer is active, `LockTimeout` if the lock is not available in time.
     """
-    # Without a table no lock is created.
+    # Raises before a lock is created if there is no table.
     TableConfig.load(storage, clock)
     with lock_manager.critical_section():
         config = TableConfig.load(storage, clock)
-        with _beating(storage, config, clock) as begun:
-            yield begun
+        with _heartbeat(storage, config, clock) as config_and_name:
+            yield config_and_name
 
 
 def fence_build(table: TableSnapshot) -> None:
-    """Fence a writer that builds a part of the metadata table, if it has made its last check.
+    """Fence a writer that builds a part of the metadata table, unless it still checks for commits.
 
-    Called under the table's lock by a writer that completes or rolls back commits: the builder has
-    lost the lock, or has failed. Only a concurrent index build still checks once more, until its
-    indexing is complete.
-
-    table: the current snapshot.
+    A writer that completes or rolls back commits calls it under the table's lock. The builder has
+    then failed or lost the lock. A concurrent index build checks once more before its indexing is
+    complete. table: the current snapshot.
     """
-    undone = PendingOperation.of(table.config)
-    if not undone:
+    pending = PendingOperation.of(table.config)
+    if not pending:
         return
-    completed = (one for one in table.timeline.instants if one.is_completed)
-    is_last = any((one.requested, one.action) == (undone.by, INDEXING) for one in completed)
-    if is_last or not undone.beside or undone.overtaken:
-        undone.fence(table.storage, table.config, table.clock)
+    is_indexing_complete = any(
+        instant.is_completed
+        and (instant.requested, instant.action) == (pending.heartbeat, INDEXING)
+        for instant in table.timeline.instants
+    )
+    if is_indexing_complete or not pending.is_concurrent or pending.times_fenced:
+        pending.fence(table.storage, table.config, table.clock)
 
 
 def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
-    """Return a time that no instant has; its heartbeat would count for that instant."""
+    """Return a time that no instant has, since a heartbeat counts for the instant of its name."""
     generator = InstantGenerator(clock, config.timezone)
     generator.observe(Timeline.load(storage, config))
     return generator.next()
 
 
 @contextmanager
-def _beating(
+def _heartbeat(
     storage: Storage, config: TableConfig, clock: Clock
 ) -> Iterator[tuple[TableConfig, str]]:
-    undone = PendingOperation.of(config)
-    if undone and live_instants(storage, {undone.by}, clock):
+    pending = PendingOperation.of(config)
+    if pending and live_instants(storage, {pending.heartbeat}, clock):
         msg = "another writer is building the metadata table or changing the table's version"
         raise CommitConflict(
             msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
         )
-    name = undone.by or _new_name(storage, config, clock)
+    name = pending.heartbeat or _new_name(storage, config, clock)
     heartbeat = Heartbeat(storage, name, clock)
     try:
         heartbeat.start()
-        if undone:
-            config = undone.fence(storage, config, clock)
+        if pending:
+            config = pending.fence(storage, config, clock)
         yield config, name
     except BaseException:
         heartbeat.stop_beating()

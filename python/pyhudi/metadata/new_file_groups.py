@@ -76,17 +76,14 @@ class LogTarget(Protocol):
     @property
     def storage(self) -> Storage:
         """The metadata table's storage."""
-        ...
 
     @property
     def instant(self) -> str:
         """The instant of the delta commit."""
-        ...
 
     @property
     def avro_schema(self) -> str:
         """The schema of the records, with meta fields."""
-        ...
 
 
 def store_start_log(target: LogTarget, path: str) -> _native.LogFile:

@@ -1,10 +1,9 @@
-"""The pending operation of a writer, which the table's properties record while it runs.
+"""The pending operation of a writer, recorded in the table's properties while it runs.
 
-Rebuilding a metadata table and changing a table's version first remove what they restore at the
-end. One property records what to restore, from the step that removes it to the step that restores
-it, so that the next writer can complete the operation of a failed writer. Apache Hudi keeps
-properties that it does not know, and ignores them. `write/metadata_lifecycle.py` completes the
-operation.
+A rebuild of the metadata table and a change of the table's version first remove what they restore
+at the end. In between, one property records what to restore, so the next writer can complete the
+operation of a failed writer (`write/metadata_lifecycle.py`). Apache Hudi keeps and ignores
+properties that it does not know.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 @dataclass(frozen=True)
 class PendingOperation:
-    """A pending operation. An empty one means that none is pending."""
+    """A pending operation. An empty object means that no operation is pending."""
 
-    by: str = ""
+    heartbeat: str = ""
     """The name of the heartbeat of the writer that runs it."""
     version: int = 0
     """The table version of the definitions."""
@@ -47,24 +46,24 @@ class PendingOperation:
     """Their index definitions."""
     removed: tuple[str, ...] = ()
     """Directories of the metadata table that may remain and belong to no partition."""
-    moving: bool = False
-    """A timeline in the other layout may remain, without an owner."""
-    beside: bool = False
-    """Other writers are active: while its writer is, the table counts as unchanged."""
-    overtaken: int = 0
+    changes_layout: bool = False
+    """Whether it changes the timeline's layout, so files of the other layout may remain."""
+    is_concurrent: bool = False
+    """Whether other writers go on: the table counts as unchanged while its writer is active."""
+    times_fenced: int = 0
     """How often other writers have fenced its writer, which then fails at its last step."""
 
     def __bool__(self) -> bool:
-        return bool(self.by)
+        return bool(self.heartbeat)
 
     @classmethod
     def of(cls, config: TableConfig) -> PendingOperation:
-        """Parse a table's properties. Raises `CorruptTable` for values that no writer stores."""
-        text = config.properties.get(UNFINISHED)
-        if not text:
+        """Parse a table's properties. Raises `CorruptTable` for an invalid record."""
+        json_text = config.properties.get(UNFINISHED)
+        if not json_text:
             return cls()
         try:
-            return _parse(json.loads(text))
+            return _parse(json.loads(json_text))
         except _NO_RECORD as error:
             msg = f"{FILE}: {UNFINISHED} is damaged: {error!r}"
             raise CorruptTable(msg, file=FILE, hint="Remove the property.") from error
@@ -73,95 +72,97 @@ class PendingOperation:
     def properties(self) -> dict[str, str]:
         """Return the property that records it."""
         record = {
-            "by": self.by,
+            "by": self.heartbeat,
             "version": self.version,
             "partitions": self.partitions,
             "definitions": self.definitions,
             "removed": self.removed,
-            "moving": self.moving,
-            **({"beside": True} if self.beside else {}),
-            **({"overtaken": self.overtaken} if self.overtaken else {}),
+            "moving": self.changes_layout,
+            **({"beside": True} if self.is_concurrent else {}),
+            **({"overtaken": self.times_fenced} if self.times_fenced else {}),
         }
         return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
 
     def fence(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
-        """Return the table's properties that fence its writer, which may only be stalled.
+        """Fence its writer, which may only be stalled, and return the table's new properties.
 
-        That writer's last step is to change the properties that it has read, if they are unchanged.
+        That writer's last step changes the properties only if they are unchanged since its read.
         """
-        later = replace(self, overtaken=self.overtaken + 1)
+        later = replace(self, times_fenced=self.times_fenced + 1)
         return config.update(storage, later.properties, clock)
 
     def partitions_for(self, version: TableVersion) -> tuple[str, ...]:
-        """Return the partitions to build in a table of this version, without unsupported ones."""
+        """Return the partitions to build that a table of this version supports."""
         if not version.writable:
             return ()
         return in_order([name for name in self.partitions if self._stays(name, version)])
 
     def _stays(self, name: str, version: TableVersion) -> bool:
-        kind = kind_of(name)
-        if version.code != self.version and (kind is None or kind.has_names):
+        partition_type = kind_of(name)
+        if version.code != self.version and (partition_type is None or partition_type.has_names):
             return False
-        if kind is None:
+        if partition_type is None:
             return version.has_index_definitions
-        return kind.exists_in(version, parse_definitions(self.definitions).get(name))
+        return partition_type.exists_in(version, parse_definitions(self.definitions).get(name))
 
     @property
     def column_stats(self) -> IndexDefinition | None:
-        """Return the columns that get statistics, if that is known."""
+        """The definition of the columns with statistics, if it is recorded."""
         return parse_definitions(self.definitions).get(COLUMN_STATS)
 
     @property
     def by_partition(self) -> bool:
-        """Return whether the record index is partitioned."""
-        known = parse_definitions(self.definitions).get(RECORD_INDEX)
-        return known is not None and known.is_partitioned
+        """Whether the record index is partitioned."""
+        definition = parse_definitions(self.definitions).get(RECORD_INDEX)
+        return definition is not None and definition.is_partitioned
 
     @property
     def index_definitions(self) -> Definitions:
-        """Return the definitions of indexes that have names of their own."""
+        """The definitions of secondary and expression indexes, which have names."""
         with_names = {
-            name for name in self.partitions if (kind := kind_of(name)) is None or kind.has_names
+            name
+            for name in self.partitions
+            if (partition_type := kind_of(name)) is None or partition_type.has_names
         }
         return {
             name: definition for name, definition in self.definitions.items() if name in with_names
         }
 
 
-def all_of(storage: Storage, config: TableConfig, by: str = "") -> PendingOperation:
-    """Return a table's whole metadata table as an operation to redo, with what is pending."""
-    before = PendingOperation.of(config)
-    listed = config.metadata_partitions
-    definitions = dict(before.definitions)
+def full_rebuild(storage: Storage, config: TableConfig, heartbeat: str = "") -> PendingOperation:
+    """Return the operation that rebuilds the whole metadata table, including pending partitions."""
+    pending = PendingOperation.of(config)
+    existing = config.metadata_partitions
+    definitions = dict(pending.definitions)
     if config.version.has_index_definitions:
-        stored = read_definitions(storage, config)
-        definitions.update({name: stored[name] for name in stored if name in listed})
-    partitions = in_order({*before.partitions_for(config.version), *listed})
-    return PendingOperation(by, config.version.code, partitions, definitions)
+        current = read_definitions(storage, config)
+        definitions.update({name: current[name] for name in current if name in existing})
+    partitions = in_order({*pending.partitions_for(config.version), *existing})
+    return PendingOperation(heartbeat, config.version.code, partitions, definitions)
 
 
 def _parse(record: Mapping[str, Any]) -> PendingOperation:
     definitions = dict(record["definitions"])
     parse_definitions(definitions)
     return PendingOperation(
-        by=_name(record["by"]),
+        heartbeat=_name(record["by"]),
         version=int(record["version"]),
         partitions=_names(record["partitions"]),
         definitions=definitions,
         removed=_names(record["removed"]),
-        moving=bool(record["moving"]),
-        beside=bool(record.get("beside")),
-        overtaken=int(record.get("overtaken", 0)),
+        changes_layout=bool(record["moving"]),
+        is_concurrent=bool(record.get("beside")),
+        times_fenced=int(record.get("overtaken", 0)),
     )
 
 
-def _names(found: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(_name, found))
+def _names(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_name, values))
 
 
-def _name(found: Any) -> str:
-    """Names become parts of paths, below which files are deleted."""
-    if not isinstance(found, str) or found.startswith(".") or not found or "/" in found:
-        msg = f"{found!r} is no name"
+def _name(name: Any) -> str:
+    """Check a name, since files are deleted below a path with that name."""
+    if not isinstance(name, str) or name.startswith(".") or not name or "/" in name:
+        msg = f"{name!r} is no name"
         raise ValueError(msg)
-    return found
+    return name

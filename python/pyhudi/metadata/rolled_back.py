@@ -17,7 +17,7 @@ from pyhudi.config import property_names as names
 from pyhudi.config.metadata_names import FILES, NO_PATH
 from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
-from pyhudi.metadata.pending_operation import PendingOperation, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, full_rebuild
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.table_writer import clear_partitions
@@ -67,14 +67,14 @@ def drop_indexes(table: TableSnapshot) -> TableSnapshot:
     if not dropped:
         return table
     before = PendingOperation.of(config)
-    rebuilt = all_of(storage, config, before.by or table.generator.next())
+    rebuilt = full_rebuild(storage, config, before.heartbeat or table.generator.next())
     # A writer that builds an index has read rows of the write: it fails at its last step.
     rebuilt = replace(
         rebuilt,
         removed=in_order({*before.removed, *dropped}),
-        moving=before.moving,
-        beside=before.beside,
-        overtaken=before.overtaken + 1,
+        changes_layout=before.changes_layout,
+        is_concurrent=before.is_concurrent,
+        times_fenced=before.times_fenced + 1,
     )
     changes = {names.METADATA_PARTITIONS: FILES, **rebuilt.properties}
     config = config.update(storage, changes, table.clock)

@@ -65,7 +65,7 @@ class AssignedFrame:
     """Columns that sort the rows of a new file."""
     firsts: Mapping[tuple[str, int], int] | None = None
     """For append-only rows: see `Route`."""
-    seen: FileGroups = frozenset()
+    groups_read: FileGroups = frozenset()
     sizes: Mapping[str, Sequence[RowRange]] = field(default_factory=dict)
     """For append-only rows: see `AssignedRows.row_ranges`."""
 
@@ -168,8 +168,8 @@ class AssignedFrame:
         )
         return replace(new, sizes=sizes)
 
-    def also_in(self, partitions: Iterable[str]) -> AssignedFrame:
-        """Return the rows with more partitions; see `AssignedLocalRows.also_in`."""
+    def with_partitions(self, partitions: Iterable[str]) -> AssignedFrame:
+        """Return the rows with more partitions; see `AssignedLocalRows.with_partitions`."""
         inserts = {**dict.fromkeys(partitions, 0), **self.counts.inserts}
         return replace(self, counts=replace(self.counts, inserts=inserts))
 

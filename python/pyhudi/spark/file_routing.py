@@ -35,7 +35,7 @@ from pyhudi.spark.internal_columns import (
 )
 from pyhudi.spark.shuffle_balance import route_number
 from pyhudi.timeline.commit_metadata import WriteStat
-from pyhudi.write.assigned_rows import DeletedKeys, in_partition, with_rows
+from pyhudi.write.assigned_rows import DeletedKeys, with_partition, with_rows
 from pyhudi.write.file_assignment import PlannedFile
 
 ROUTE = "_pyhudi_route"
@@ -172,7 +172,7 @@ class WriteRoute:
         )
 
     def _cast_rows(self, file: PlannedFile, rows: pa.Table) -> pa.Table:
-        return in_partition(with_types(rows, self.schema), file.task.partition)
+        return with_partition(with_types(rows, self.schema), file.task.partition)
 
 
 def _only(rows: pa.Table, action: int) -> pa.Table:

@@ -72,7 +72,7 @@ def merge_by_key(
         groups_read = frozenset(
             (read.slice.partition, read.slice.file_id) for read in reads.values()
         )
-        yield replace(_merge_rows(tagged, source, reads).count_by_file(), seen=groups_read)
+        yield replace(_merge_rows(tagged, source, reads).count_by_file(), groups_read=groups_read)
 
 
 def _check_unique_keys(rows: FrameRows) -> None:

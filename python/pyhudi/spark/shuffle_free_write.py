@@ -49,7 +49,7 @@ class UnshuffledRows:
     """For each finished task, the number of its rows whose keys are in the table."""
     deleted_keys: Mapping[int, pa.Array[Any] | None] = field(default_factory=dict)
     missing_keys: pa.Table | None = None
-    seen: FileGroups = frozenset()
+    groups_read: FileGroups = frozenset()
 
     @property
     def inserted_duplicates(self) -> int:

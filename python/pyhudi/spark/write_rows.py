@@ -122,7 +122,7 @@ class FrameRows:
         self,
         order: tuple[str, ...] = (),
         *,
-        whole: bool = False,  # noqa: ARG002 - the rows of one file are sorted completely
+        is_global: bool = False,  # noqa: ARG002 - the rows of one file are sorted completely
     ) -> AssignedRows:
         """Assign rows to file groups for an insert; see `UnassignedRows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.after_recovery(), [])
@@ -135,18 +135,18 @@ class FrameRows:
         remote = RemoteContext.of(rows.context, paths)
         return (
             rows.tag_by_key(remote, tagging.tag_new_buckets)
-            .count_by_file(rewrite=True)
-            .also_in(paths)
+            .count_by_file(anew=True)
+            .with_partitions(paths)
         )
 
     def for_new_files(
-        self, order: tuple[str, ...] = (), *, whole: bool = False, counted: bool = True
+        self, order: tuple[str, ...] = (), *, is_global: bool = False, counted: bool = True
     ) -> AssignedRows:
         """Assign rows to new files; see `UnassignedRows`."""
         if self.unshuffled is not None and not counted:
             return self.unshuffled.after_recovery()
         rows = self.frame.drop(CROSSED)
-        if whole:
+        if is_global:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
         return AssignedFrame.of_new(

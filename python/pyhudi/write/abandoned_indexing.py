@@ -27,14 +27,14 @@ from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants
-from pyhudi.write.async_indexing import remove_left
+from pyhudi.write.async_indexing import remove_pending_indexing
 from pyhudi.write.write_context import Handle, open_for_change
 
 _NAME = re.compile(r"\w+")
 """The name of a partition of the metadata table, which is a directory."""
 
 
-def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
+def remove_abandoned_indexing(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
     """Remove an index that Apache Hudi has not finished, with all partitions of its indexing.
 
     Returns the removed partitions, nothing if no such build was started. Each step can be repeated:
@@ -57,7 +57,7 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
         removed = (planned - {*config.metadata_partitions}) | names.intersection(inflight)
         if not (removed or indexings):
             return ()
-        _check_dead(handle.storage, {instant.requested for instant, _ in indexings}, clock)
+        _check_not_running(handle.storage, {instant.requested for instant, _ in indexings}, clock)
         properties = {
             key: value
             for key, value in config.properties.items()
@@ -65,16 +65,16 @@ def take_back(handle: Handle, name: str, clock: Clock) -> tuple[str, ...]:
         }
         table = open_for_change(handle, clock, TableConfig(properties))
         for instant, _ in indexings:
-            remove_left(table, instant.requested)
+            remove_pending_indexing(table, instant.requested)
         _remove_files(table, removed)
         remaining = [partition for partition in inflight if partition not in removed]
         config.update(handle.storage, {METADATA_PARTITIONS_INFLIGHT: ",".join(remaining)}, clock)
         return tuple(sorted(removed))
 
 
-def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
-    for beating in (storage, storage.below(FOLDER)):
-        for instant in live_instants(beating, instants, clock):
+def _check_not_running(storage: Storage, instants: set[str], clock: Clock) -> None:
+    for storage_with_heartbeats in (storage, storage.below(FOLDER)):
+        for instant in live_instants(storage_with_heartbeats, instants, clock):
             msg = f"another writer is executing the indexing {instant}"
             raise CommitConflict(
                 msg, hint="Wait until it is done, or some minutes if it has failed."
@@ -82,10 +82,10 @@ def _check_dead(storage: Storage, instants: set[str], clock: Clock) -> None:
 
 
 def _indexings(config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instant, list[str]]]:
-    """Pending indexings of other writers, each with the partitions that it builds."""
-    own = PendingOperation.of(config).by
+    """Yield pending indexings of other writers with the partitions that they build."""
+    own_instant = PendingOperation.of(config).heartbeat
     for instant in timeline.pending(INDEXING):
-        if instant.requested != own:
+        if instant.requested != own_instant:
             infos = (timeline.plan(instant) or {}).get("indexPartitionInfos") or ()
             partitions = [str(info["metadataPartitionPath"]) for info in infos]
             # Directories of these names are deleted.

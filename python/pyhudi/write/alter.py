@@ -1,8 +1,8 @@
-"""Alteration of a table: its columns change by id, in one commit without files (schema on read).
+"""Alteration of a table's columns by id, in one commit without files (schema on read).
 
-No file is rewritten: readers find each column in older files by its id. `schema/alter_apply.py`
-defines the changes. This is what Hudi's `AlterTableCommand` does with
-`hoodie.schema.on.read.enable` (1.2.0), whose readers need that option, too.
+No file is rewritten: readers find a column in older files by its id. `schema/alter_apply.py`
+defines the changes. Hudi's `AlterTableCommand` does the same with `hoodie.schema.on.read.enable`
+(1.2.0); Hudi's readers need that option, too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ALTER_SCHEMA = "ALTER_SCHEMA"
 def alter(
     table: WritableTable, changes: Sequence[Change], *, clock: Clock | None = None
 ) -> WriteResult:
-    """Apply changes in their order, in one commit.
+    """Apply changes in order, in one commit.
 
-    Raises `SchemaMismatch` for a change that is not possible, `UnsupportedTableFeature` for a table
-    whose columns pyhudi does not alter, and the errors of every write.
+    Raises `SchemaMismatch` for an impossible change, `UnsupportedTableFeature` for a table whose
+    columns pyhudi does not alter, and the errors of every write.
     """
     table = Handle.of(table, clock or SystemClock())
     context = WriteContext.open(

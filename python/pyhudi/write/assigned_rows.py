@@ -1,4 +1,4 @@
-"""Rows of this process by target: in memory, in local files, or computed when they are read."""
+"""Assigned rows of this process: in memory, in local files, or computed when they are read."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ WRITE_STAGE = 1
 
 @dataclass(frozen=True)
 class GroupRows:
-    """Rows of one file group, with its partition path."""
+    """Rows assigned to one file group, with its partition path."""
 
     rows: write_tasks.RowStream
     count: int
     deletes: int = 0
-    """The number of rows that delete their keys."""
+    """Number of rows that delete their keys."""
     base_rows: pa.Array[Any] | None = None
-    """For each row its number in the group's base file; null if it is unknown."""
+    """For each row its number in the base file; null if unknown."""
 
 
 @dataclass(frozen=True)
 class DeletedKeys:
-    """Record keys to be deleted from one file group."""
+    """Record keys to delete from one file group."""
 
     keys: pa.Array[Any]
     base_rows: pa.Array[Any] | None = None
@@ -46,7 +46,7 @@ class DeletedKeys:
 
 @dataclass(frozen=True)
 class AssignedLocalRows:
-    """See `row_protocols.AssignedRows`."""
+    """Assigned rows in this process; see `row_protocols.AssignedRows`."""
 
     context: WriteContext
     groups: Sequence[FileGroup] = ()
@@ -59,7 +59,7 @@ class AssignedLocalRows:
     inserted_duplicates: int = 0
     cross_partition_duplicates: int = 0
     missing_keys: pa.Table | None = None
-    seen: FileGroups = frozenset()
+    groups_read: FileGroups = frozenset()
 
     @cached_property
     def counts(self) -> Counts:
@@ -71,8 +71,8 @@ class AssignedLocalRows:
             {partition: len(rows) for partition, rows in self.inserts.items()},
         )
 
-    def also_in(self, partitions: Iterable[str]) -> AssignedLocalRows:
-        """Add partitions that get no rows."""
+    def with_partitions(self, partitions: Iterable[str]) -> AssignedLocalRows:
+        """Return the rows with additional partitions that get no rows."""
         none = {path: pa.table({}) for path in partitions if path not in self.inserts}
         return replace(self, inserts={**self.inserts, **none})
 
@@ -82,11 +82,11 @@ class AssignedLocalRows:
         return {number: deleted.keys for number, deleted in self.deletes.items()}
 
     def row_ranges(self) -> Mapping[str, Sequence[RowRange]]:
-        """Return the new rows by partition path, with their size in base files."""
+        """Return ranges of the new rows by partition path, with their bytes in base files."""
         return row_ranges(self.inserts, self.context.options)
 
     def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
-        """Write the files, each with the rows assigned to it."""
+        """Write the files with their assigned rows."""
         tasks = [self.fill_task(file) for file in files]
         label = f"write files of {instant}"
         size = sum(map(_size, tasks))
@@ -94,7 +94,7 @@ class AssignedLocalRows:
         return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
     def fill_task(self, file: PlannedFile) -> WriteTask:
-        """Return the task of a file with its rows."""
+        """Return the task of a planned file with its rows."""
         updates = deleted = None
         if file.group is not None:
             updates, deleted = self.updates.get(file.group), self.deletes.get(file.group)
@@ -102,7 +102,7 @@ class AssignedLocalRows:
         if file.inserts:
             new = self.inserts[file.task.partition]
             parts.append(new.slice(file.inserts.start, len(file.inserts)))
-        rows = _Joined(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+        rows = _ConcatenatedRows(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
         return with_rows(file.task, rows, updates.base_rows if updates else None, deleted)
 
 
@@ -120,7 +120,7 @@ def with_rows(
     base_rows: pa.Array[Any] | None = None,
     deleted: DeletedKeys | None = None,
 ) -> WriteTask:
-    """Return a planned task with its rows. base_rows: as in `GroupRows`, only for tables."""
+    """Return a planned task with its rows. base_rows: see `GroupRows`; only if rows are a table."""
     if isinstance(task, BaseFileTask):
         return replace(task, rows=rows, delete_keys=deleted.keys if deleted else None)
     if rows is not None:
@@ -133,10 +133,10 @@ def with_rows(
 
 
 def _by_base_row(rows: Any, base_rows: pa.Array[Any] | None) -> Any:
-    """Sort rows by their number in the base file and add it as a column.
+    """Sort rows by their number in the base file and add that number as a column.
 
-    Without numbers the rows stay as they are, also if only some are unknown: a log block cannot
-    store partial positions.
+    Rows are returned unchanged if any number is unknown: a log block stores positions of all
+    records or none.
     """
     if base_rows is None or base_rows.null_count:
         return rows
@@ -144,23 +144,23 @@ def _by_base_row(rows: Any, base_rows: pa.Array[Any] | None) -> Any:
     return rows.append_column(BASE_ROW, base_rows).take(order)
 
 
-def in_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
-    """Set the partition path of rows to the path, or paths, of their file groups."""
-    at = rows.schema.get_field_index(PARTITION_PATH)
+def with_partition(rows: pa.Table, partition: str | pa.Array[Any]) -> pa.Table:
+    """Replace the partition path of rows with that of their file groups."""
+    index = rows.schema.get_field_index(PARTITION_PATH)
     paths = partition
     if isinstance(partition, str):
         paths = pa.repeat(pa.scalar(partition), rows.num_rows)
-    return rows.set_column(at, rows.schema.field(at), paths)
+    return rows.set_column(index, rows.schema.field(index), paths)
 
 
 @dataclass(frozen=True)
-class _Joined:
-    """The rows of several parts, concatenated."""
+class _ConcatenatedRows:
+    """The concatenated rows of several parts."""
 
     parts: tuple[write_tasks.RowStream, ...]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         readers = [pa.RecordBatchReader.from_stream(part) for part in self.parts]
         batches = (batch for reader in readers for batch in reader)
-        whole = pa.RecordBatchReader.from_batches(readers[0].schema, batches)
-        return whole.__arrow_c_stream__(requested_schema)
+        all_rows = pa.RecordBatchReader.from_batches(readers[0].schema, batches)
+        return all_rows.__arrow_c_stream__(requested_schema)

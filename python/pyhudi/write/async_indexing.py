@@ -1,17 +1,17 @@
-"""Concurrent build of an index while writers go on: on the timeline an `indexing`, as Hudi's.
+"""Index build that runs concurrently with writers: an `indexing` on the timeline, as in Hudi.
 
-1. In a critical section: heartbeat, the property that records the build
-(`metadata/pending_operation.py`),
-   plan and inflight file. Active pyhudi writers abort on conflict and retry, once.
-2. Outside: the files, from the snapshot of that critical section. Listings of partitions do not
-   find their directory, and their delta commit, of the same instant, is not on the timeline yet.
-3. In a second critical section, once no Apache Hudi writer is active that does not know of the
-   index: the effect of slices that were added or removed since goes into log files. Then the
-   indexing and the delta commit are completed, and last the table's properties name the index.
+1. In a critical section, it starts a heartbeat, records the build in a property
+   (`metadata/pending_operation.py`) and creates the plan and the inflight file. Active pyhudi
+   writers abort on conflict and retry once.
+2. Without the lock, it writes the files from the snapshot of that critical section. Readers do not
+   see them: partition listings ignore their directory, and their delta commit does not exist yet.
+3. It waits for active Apache Hudi writers, which do not know of the index. In a second critical
+   section it writes log files with the changes since the snapshot, and completes the indexing and
+   the delta commit. Finally the table's properties name the index.
 
-A failure is rolled back. A crashed writer leaves the property, by which the next writer builds the
-index alone (`metadata_lifecycle.py`). Unlike with Hudi's indexer, no other writer has to maintain
-an index that is not complete.
+A failure is rolled back. After a crash the next writer finds the property and builds the index
+under the lock (`metadata_lifecycle.py`). Unlike with Hudi's indexer, other writers do not maintain
+an incomplete index.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, retryable_conflict
+from pyhudi.errors import CommitConflict, ConfigError, retryable_conflict
 from pyhudi.metadata.index_definitions import (
+    Definitions,
     change_definitions,
     index_definitions,
     parse_definitions,
@@ -54,13 +55,19 @@ from pyhudi.metadata.initial_records import (
 from pyhudi.metadata.initialize import STAGE, PartitionBuild, end_making
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
 from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
+from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
+    in_order,
+    kind_asked,
     kinds_of,
+    new_definitions,
+    partitions_asked,
 )
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
+from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
-from pyhudi.metadata.write_checks import check_kept
+from pyhudi.metadata.write_checks import can_be_kept, check_kept
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -70,57 +77,115 @@ from pyhudi.timeline.key_uniqueness import key_uniqueness_property
 from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.write.index_build import Wanted, plan_build
+from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WriteContext, open_for_change
 
-PATIENCE_MS = 900_000
+WRITER_TIMEOUT_MS = 900_000
 """The timeout for writers that started earlier (`HoodieIndexer`, 1.2.0)."""
 _POLL_S = 1.0
 _SERVICES = (COMPACTION, LOG_COMPACTION, CLUSTERING)
 
 
-def create(
-    handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock
-) -> tuple[str, ...]:
-    """Build an index and return all partitions that the metadata table then has.
+@dataclass(frozen=True)
+class _PlannedIndex:
+    """The partitions of an index and the options of their build."""
 
-    options: the handle's. Raises `ConfigError` if the table has the index or has no metadata table,
-    and as an exclusive build does; `UnsupportedTableFeature` if the index must not be older than
-    the table; `CommitConflict` if another writer changes the metadata table, or a write of Apache
-    Hudi does not end.
+    names: tuple[str, ...]
+    """In build order."""
+    options: MetadataOptions
+    definitions: Definitions
+
+
+def _plan_build(
+    context: WriteContext, request: IndexRequest, options: MetadataOptions
+) -> _PlannedIndex:
+    """Plan an index build.
+
+    Raises `ConfigError` if the table has the index or has no metadata table, `CommitConflict` if
+    another writer is building the metadata table.
     """
-    build = _start(handle, asked, options, clock)
+    _check_can_start(context)
+    config, index_type, table = context.config, kind_asked(request), context.table
+    if index_type.has_names:
+        definitions = index_type.define(table.storage, config, request)
+        check_indexed_columns(definitions, context.schema)
+        partitions = tuple(definitions)
+    else:
+        options = index_type.options_for_create_index(options, request)
+        partition_request = PartitionRequest(config, options, schema=table.columns)
+        existing = config.metadata_partitions
+        supported = can_be_kept(
+            partitions_asked(index_type, partition_request), context.schema, options
+        )
+        partitions = tuple(name for name in in_order(set(supported)) if name not in existing)
+        partitions = partitions if index_type.name in partitions else (index_type.name,)
+        definitions = new_definitions(partitions, partition_request)
+    check_index_is_new(config, *partitions)
+    check_kept(partitions, config, parse_definitions(definitions), context.schema)
+    check_nested(config, options.stats_columns)
+    return _PlannedIndex(partitions, options, definitions)
+
+
+def _check_can_start(context: WriteContext) -> None:
+    config = context.config
+    if FILES not in config.metadata_partitions:
+        msg = "the table has no metadata table, which cannot be built concurrently"
+        raise ConfigError(msg, hint="Use rebuild_metadata first.")
+    if PendingOperation.of(config):
+        msg = "another writer is building the metadata table or changing the table's version"
+        raise CommitConflict(msg, hint="Wait until it is done, then try again.")
+
+
+def check_index_is_new(config: TableConfig, *names: str) -> None:
+    """Raise `ConfigError` if the table has one of these indexes, or a pending build of it."""
+    existing = {*config.metadata_partitions, *PendingOperation.of(config).partitions}
+    for name in names:
+        if name in existing:
+            msg = f"the table already has the index {name}"
+            raise ConfigError(msg, hint="Drop it first to create another one.")
+
+
+def create(
+    handle: Handle, request: IndexRequest, options: MetadataOptions, clock: Clock
+) -> tuple[str, ...]:
+    """Build an index; return all partitions of the metadata table.
+
+    options: the handle's. Raises as a build under the lock does; `ConfigError` if the table has the
+    index or no metadata table; `CommitConflict` if another writer changes the metadata table, or an
+    Apache Hudi write does not end in time.
+    """
+    build = _start(handle, request, options, clock)
     try:
-        stats = [stat for making in build.makings for stat in making.write_files()]
+        stats = [stat for partition_build in build.builds for stat in partition_build.write_files()]
         return build.finish(stats)
     except BaseException:
         with suppress(Exception), handle.lock_manager.critical_section():
-            build.take_back()
+            build.roll_back()
         raise
     finally:
         build.heartbeat.stop_beating()
 
 
-def _start(handle: Handle, asked: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
+def _start(handle: Handle, request: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
     lock_manager = handle.lock_manager
     with lock_manager.critical_section():
         context = WriteContext.open(handle.without_index_options(), clock).recover()
-        made_of, table = plan_build(context, asked, options), context.table
+        planned, table = _plan_build(context, request, options), context.table
         table.generator.observe(context.timeline)
         began_ms = clock.now_ms()
-        build = _Build(handle.without_index_options(), table, table.generator.next(), made_of)
-        build.look()
+        build = _Build(handle.without_index_options(), table, table.generator.next(), planned)
+        build.list_files()
         try:
             build.heartbeat.start()
             lock_manager.check_held()
-            context.config.update(table.storage, build.undone.properties, clock)
+            context.config.update(table.storage, build.pending.properties, clock)
             clear_partitions(table.storage, build.names, lock_manager)
             build.action.request_planned(build.record("HoodieIndexPlan"), context.timeline)
             build.action.begin()
         except BaseException:
             with suppress(Exception):
-                build.take_back()
+                build.roll_back()
             build.heartbeat.stop_beating()
             raise
         lock_manager.wait_out_clock_skew(began_ms)
@@ -135,11 +200,11 @@ class _Build:
     table: TableSnapshot
     """The snapshot of the first critical section."""
     instant: str
-    wanted: Wanted
+    planned: _PlannedIndex
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.wanted.names
+        return self.planned.names
 
     @cached_property
     def heartbeat(self) -> Heartbeat:
@@ -150,13 +215,15 @@ class _Build:
         return PendingInstant(self.table, self.instant, INDEXING)
 
     @property
-    def undone(self) -> PendingOperation:
-        only, definitions = self.names, self.wanted.definitions
+    def pending(self) -> PendingOperation:
+        only, definitions = self.names, self.planned.definitions
         code = self.table.config.version.code
-        return PendingOperation(self.instant, code, only, definitions, removed=only, beside=True)
+        return PendingOperation(
+            self.instant, code, only, definitions, removed=only, is_concurrent=True
+        )
 
     def record(self, schema: str) -> bytes:
-        """The plan, or the completion record."""
+        """Return the plan, or the completion record."""
         last = self.table.timeline.last_commit
         infos = [
             {
@@ -170,49 +237,51 @@ class _Build:
 
     def source(self, table: TableSnapshot) -> Source:
         existing = index_definitions(table.storage, table.config)
-        defined = {**existing, **parse_definitions(self.wanted.definitions)}
-        return Source(table, self.wanted.options, defined, memory_limit(None), beside=True)
+        defined = {**existing, **parse_definitions(self.planned.definitions)}
+        return Source(table, self.planned.options, defined, memory_limit(None), beside=True)
 
     @cached_property
-    def first(self) -> Source:
+    def source_at_start(self) -> Source:
         return self.source(self.table)
 
-    def look(self) -> None:
-        """List the files that catching up depends on."""
+    def list_files(self) -> None:
+        """List the files on which `_catch_up` depends."""
         for partition_type, name in kinds_of(self.names):
-            partition_type.catch_up(self.first, self.first, name, ())
+            partition_type.catch_up(self.source_at_start, self.source_at_start, name, ())
 
     @cached_property
-    def makings(self) -> list[PartitionBuild]:
+    def builds(self) -> list[PartitionBuild]:
         metadata_table = open_metadata_table(self.table)
         builds = []
         for partition_type, name in kinds_of(self.names):
-            partition = partition_type.initial(self.first, name)
+            partition = partition_type.initial(self.source_at_start, name)
             builds.append(
-                PartitionBuild(self.table, metadata_table, partition, self.first, self.instant)
+                PartitionBuild(
+                    self.table, metadata_table, partition, self.source_at_start, self.instant
+                )
             )
         return builds
 
     # --- the end ---
 
     def finish(self, stats: list[WriteStat]) -> tuple[str, ...]:
-        """Complete the build as soon as all active writers know of it."""
+        """Complete the build once all active writers know of it."""
         table, clock = self.table, self.table.clock
-        until = clock.now_ms() + PATIENCE_MS
+        deadline_ms = clock.now_ms() + WRITER_TIMEOUT_MS
         while True:
             with table.lock_manager.critical_section():
                 timeline = zombie_commits.load_timeline(table)
-                unaware = self._unknowing(timeline)
-                if not unaware:
+                unaware_writers = self._unaware_writers(timeline)
+                if not unaware_writers:
                     return self._complete(timeline, stats)
-            if clock.now_ms() >= until:
+            if clock.now_ms() >= deadline_ms:
                 listed = ", ".join(self.names)
-                msg = f"{unaware[0]} is active, and would not maintain {listed}"
+                msg = f"{unaware_writers[0]} is active, and would not maintain {listed}"
                 raise CommitConflict(msg, hint="Complete it, or roll it back, first.")
             clock.sleep(_POLL_S)
 
-    def _unknowing(self, timeline: Timeline) -> list[Instant]:
-        """Active Hudi writers: they do not check the table's properties before they complete."""
+    def _unaware_writers(self, timeline: Timeline) -> list[Instant]:
+        """Return active Hudi writers, which do not check the properties before they complete."""
         pending = [
             instant
             for instant in timeline.pending(*COMMIT_ACTIONS, *_SERVICES)
@@ -224,32 +293,32 @@ class _Build:
         return [instant for instant in pending if instant.requested not in by_pyhudi]
 
     def _complete(self, timeline: Timeline, stats: list[WriteStat]) -> tuple[str, ...]:
-        table, clock, definitions = self.table, self.table.clock, self.wanted.definitions
+        table, clock, definitions = self.table, self.table.clock, self.planned.definitions
         table.generator.observe(timeline)
         config = TableConfig.load(table.storage, clock)
         self._check_own(config)
         stats = [*stats, *self._catch_up(config, timeline)]
         self._check_own(TableConfig.load(table.storage, clock))
-        # No delta commit without an instant of the table is left, whenever this writer fails.
+        # First, so a failure leaves no delta commit without an instant of the table.
         self.action.complete(self.record("HoodieIndexCommitMetadata"))
-        # A writer that stalled here would remove files that another writer built in their place.
+        # If this writer stalls here, another writer may build the same files.
         table.lock_manager.check_held()
-        self._end_delta(stats)
+        self._complete_delta_commit(stats)
         table.lock_manager.check_held()
         changes = change_definitions(table.storage, config, definitions)
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._count_files(stats))
-        # A writer that took over while this one stalled has changed the properties (`fence_build`).
+        # Fails if another writer took over and changed the properties (`fence_build`).
         config = config.update(table.storage, changes, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
         return config.metadata_partitions
 
     def _check_own(self, config: TableConfig) -> None:
-        """Raise `CommitConflict` if other writers may regard this writer as failed."""
+        """Raise `CommitConflict` if another writer may have taken this build over."""
         self.table.lock_manager.check_held()
         listed = config.metadata_partitions
-        ours = PendingOperation.of(config).by == self.instant and FILES in listed
+        is_own = PendingOperation.of(config).heartbeat == self.instant and FILES in listed
         for partition_type, name in kinds_of(self.names):
             if name in listed:
                 raise retryable_conflict(f"another writer created the index {name} concurrently")
@@ -260,79 +329,83 @@ class _Build:
                 raise retryable_conflict(
                     f"another writer dropped the index {partition_type.needs} concurrently"
                 )
-        if not ours or self.heartbeat.is_late or not self.action.is_inflight:
+        if not is_own or self.heartbeat.is_late or not self.action.is_inflight:
             raise retryable_conflict(
                 f"the indexing {self.instant} was rolled back by another writer"
             )
 
     def _catch_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
-        """Append records of changes since the first critical section to the file groups."""
-        now = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
-        source = self.source(now)
-        # Columns may have been altered.
-        check_kept(self.names, config, source.definitions, now.schema)
+        """Append records of changes since the first critical section."""
+        table_now = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
+        source = self.source(table_now)
+        # Columns may have been altered in the meantime.
+        check_kept(self.names, config, source.definitions, table_now.schema)
         stats: list[WriteStat] = []
         paths = {slice_.partition for slice_ in source.slices}
-        for place, (partition_type, name) in enumerate(kinds_of(self.names)):
-            definition, previous = source.definitions.get(name), _groups(self.makings[place])
-            more = partition_type.new_groups(definition, previous, paths, self.instant)
-            making = self.makings[place] = self.makings[place].with_more_groups(more)
-            groups = _groups(making)
-            tasks = partition_type.catch_up(self.first, source, name, groups)
-            stats += self._write_groups(making, groups, tasks)
+        for number, (partition_type, name) in enumerate(kinds_of(self.names)):
+            definition, previous = source.definitions.get(name), _groups(self.builds[number])
+            new_groups = partition_type.new_groups(definition, previous, paths, self.instant)
+            partition_build = self.builds[number] = self.builds[number].with_more_groups(new_groups)
+            groups = _groups(partition_build)
+            tasks = partition_type.catch_up(self.source_at_start, source, name, groups)
+            stats += self._write_groups(partition_build, groups, tasks)
         return stats
 
     def _write_groups(
-        self, making: PartitionBuild, groups: list[FileGroup], tasks: Sequence[RecordTask]
+        self, partition_build: PartitionBuild, groups: list[FileGroup], tasks: Sequence[RecordTask]
     ) -> list[WriteStat]:
         if not tasks:
             return []
-        target, name, engine = making.target, making.partition.name, making.metadata_table.engine
+        target, name, engine = (
+            partition_build.target,
+            partition_build.partition.name,
+            partition_build.metadata_table.engine,
+        )
         write = GroupTarget(
             target.storage,
-            making.metadata_table.config.version,
+            partition_build.metadata_table.config.version,
             target.instant,
             target.avro_schema,
             {name: groups},
         )
         label = f"update {name}"
         routes = tuple(f"{name}/{number}" for number in range(len(groups)))
-        own = [PortionTask(task, routes) for task in tasks]
-        rows = engine.scan(derive_initial, own, RECORD_ROWS, label=label)
-        stage = STAGE + making.partition.portions
+        portions = [PortionTask(task, routes) for task in tasks]
+        rows = engine.scan(derive_initial, portions, RECORD_ROWS, label=label)
+        stage = STAGE + partition_build.partition.portions
         return engine.exchange(rows, "route", partial(write_group, write), stage=stage, label=label)
 
-    def _end_delta(self, stats: list[WriteStat]) -> None:
+    def _complete_delta_commit(self, stats: list[WriteStat]) -> None:
         table = open_metadata_table(self.table)
         delta = PendingInstant(table, self.instant, DELTA_COMMIT)
-        for making in self.makings:
-            making.tell_folder()
+        for partition_build in self.builds:
+            partition_build.tell_folder()
         delta.request()
         delta.begin()
-        end_making(delta, self.makings, stats)
+        end_making(delta, self.builds, stats)
 
     def _count_files(self, stats: list[WriteStat]) -> dict[str, str]:
-        for making in self.makings:
-            records = making.partition.records
+        for partition_build in self.builds:
+            records = partition_build.partition.records
             if records is not None:
-                name = making.partition.name
+                name = partition_build.partition.name
                 indexed = sum(stat.num_inserts for stat in stats if stat.partition_path == name)
                 return key_uniqueness_property(self.table.timeline, unique=indexed == records)
         return {}
 
-    def take_back(self) -> None:
-        """Remove the files of the build, and its timeline files unless another writer owns them."""
+    def roll_back(self) -> None:
+        """Remove the build's files, and its timeline files unless another writer took it over."""
         table, clock = self.table, self.table.clock
         config = TableConfig.load(table.storage, clock)
-        if PendingOperation.of(config).by != self.instant:
-            # This writer's timeline files from after another writer had taken the build over.
-            remove_left(table, self.instant)
+        if PendingOperation.of(config).heartbeat != self.instant:
+            # This writer may have created timeline files after the takeover.
+            remove_pending_indexing(table, self.instant)
             return
-        # A stalled writer that continued the build under its name must not list files deleted here.
+        # Fence a stalled writer that continued this build: it must not list the deleted files.
         config = PendingOperation.of(config).fence(table.storage, config, clock)
         for name in self.names:
             self._remove_files(config, name)
-        remove_left(table, self.instant)
+        remove_pending_indexing(table, self.instant)
         config.update(table.storage, {}, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
 
@@ -346,7 +419,7 @@ class _Build:
                 storage.delete(file.path)
 
 
-def remove_left(table: TableSnapshot, instant: str) -> None:
+def remove_pending_indexing(table: TableSnapshot, instant: str) -> None:
     """Remove an indexing that its writer left pending from both timelines."""
     pending = Timeline.load(table.storage, table.config).pending(INDEXING)
     if instant in {pending_instant.requested for pending_instant in pending}:
@@ -358,9 +431,9 @@ def remove_left(table: TableSnapshot, instant: str) -> None:
             PendingInstant(metadata_table, instant, DELTA_COMMIT).remove()
 
 
-def _groups(making: PartitionBuild) -> list[FileGroup]:
-    """File groups with their first log files: up to version 6 the next is numbered after them."""
-    target, groups = making.target, []
+def _groups(partition_build: PartitionBuild) -> list[FileGroup]:
+    """Return file groups with their first log files, which the next version number follows."""
+    target, groups = partition_build.target, []
     for number, file_id in enumerate(target.file_ids):
         name = start_log(target, number).rsplit("/", 1)[-1]
         log = LogFile(target.partition, name, file_id, target.instant, 1, START_TOKEN, "", 0)

@@ -1,7 +1,7 @@
-"""Checks that reject a write to a table before anything is written.
+"""Checks that reject a write before anything is written.
 
-Each error names the property or the instant. Reading has fewer requirements; those are checked by
-`TableConfig.check_readable`.
+Each error names the property or the instant. `TableConfig.check_readable` has the fewer
+requirements of reads.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def _check_bootstrap(storage: Storage, config: TableConfig, timeline: Timeline) 
 
 
 def _check_folders(storage: Storage, config: TableConfig) -> None:
-    """Reject a bootstrapped table with partitions in other directories than its keys lead to.
+    """Reject a bootstrapped table whose partition directories do not match its keys.
 
-    They are in the directories of the source. Apache Hudi then writes the row of an existing key to
-    another partition, as a duplicate.
+    A bootstrap keeps the directories of the source. Apache Hudi then writes the row of an existing
+    key to another partition, as a duplicate.
     """
     prefix = f"{config.partition_fields[0]}="
     differing = [
@@ -80,9 +80,9 @@ def _check_folders(storage: Storage, config: TableConfig) -> None:
 def check_root(storage: Storage, config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` for a partitioned table with rows outside of partitions.
 
-    Keys would not be found. Hudi's procedure `run_clustering` puts all rows there if keys are
-    virtual and it does not know the writers' options; its readers then find no rows (1.2.0). This
-    is not part of another check, because a restore reverts it.
+    Lookups would miss their keys. Hudi's procedure `run_clustering` moves all rows there if keys
+    are virtual and it does not get the writers' options; its readers then find no rows (1.2.0). A
+    restore must stay possible, so `check_writable` does not include this check.
     """
     if config.populate_meta_fields or not config.partition_fields:
         return
@@ -93,7 +93,7 @@ def check_root(storage: Storage, config: TableConfig) -> None:
 
 
 def check_config(config: TableConfig) -> None:
-    """Run the part of `check_writable` that depends on the properties alone."""
+    """Run the checks of `check_writable` that depend on the properties alone."""
     config.check_readable()
     if not config.version.writable:
         msg = f"hoodie.table.version is {config.version.code}: pyhudi only reads such tables"
@@ -161,10 +161,7 @@ def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
 
 
 def check_log_blocks(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
-    """Reject HFile log blocks if Hudi would not read them.
-
-    Raises `UnsupportedTableFeature`.
-    """
+    """Raise `UnsupportedTableFeature` for HFile log blocks that Hudi would not read."""
     if not config.is_merge_on_read or options.log_blocks != "hfile":
         return
     hint = "Write Avro or Parquet blocks."

@@ -1,7 +1,7 @@
-"""Retry of an operation that conflicted with another writer, on the latest snapshot.
+"""Retries of an operation that conflicted with another writer, on the latest snapshot.
 
-The caller's input must be available a second time. A stream is read once, so its rows are buffered
-as they arrive, on local disk beyond a little memory.
+A retry needs the input again. A stream can be read only once, so its batches are buffered, in
+memory up to 1 MiB and then on local disk.
 """
 
 from __future__ import annotations
@@ -38,29 +38,28 @@ Result = TypeVar("Result")
 
 def retry_on_conflict(
     table: WritableTable,
-    given: Any,
-    verb: Callable[[Handle, Any], Result],
+    input_data: Any,
+    operation: Callable[[Handle, Any], Result],
     clock: Clock | None = None,
 ) -> Result:
     """Run an operation and retry it on conflict, as often as the options allow.
 
-    The last attempt runs in one critical section of the table's lock manager from beginning to end,
-    so that no other writer can complete first: a write that repeatedly loses still succeeds.
+    The last attempt runs in one critical section, so no other writer can complete before it.
 
-    given: the caller's input, for the operation's second argument. Raises the operation's errors.
+    input_data: the operation's second argument. Raises the operation's errors.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     retries = LockOptions.of(handle.options).retries
-    # A DataFrame, which from PySpark 4 on is a stream as well, is computed again each time.
-    once = is_read_once(given) and not is_spark_frame(given)
-    again = _ReplayableStream(given) if retries and once else None
-    is_decided = False
-    mended: set[type] = set()
+    # PySpark 4 makes a DataFrame an Arrow stream, too. It is computed again for each attempt.
+    once = is_read_once(input_data) and not is_spark_frame(input_data)
+    replayable = _ReplayableStream(input_data) if retries and once else None
+    has_revoked_zombies = False
+    repaired: set[type] = set()
     try:
         for number in range(retries):
             try:
-                return verb(handle, again.reader() if again else given)
+                return operation(handle, replayable.reader() if replayable else input_data)
             except CommitConflict as error:
                 if not error.retry:
                     raise
@@ -68,24 +67,25 @@ def retry_on_conflict(
             except TimelineMoved as error:
                 cause = without_hint(error)
             except MissingFile as error:
-                lost = _error_of_lost_file(handle.storage, error)
-                # Or the file belongs to a zombie commit: the writer that revoked it has removed the
-                # file.
-                if lost is not None and (is_decided or not _decide(handle, clock)):
-                    raise lost from error
-                is_decided = is_decided or lost is not None
+                lost_file_error = _error_of_lost_file(handle.storage, error)
+                # The file may belong to a zombie commit that another writer revoked.
+                if lost_file_error is not None and (
+                    has_revoked_zombies or not _revoke_zombies(handle, clock)
+                ):
+                    raise lost_file_error from error
+                has_revoked_zombies = has_revoked_zombies or lost_file_error is not None
                 cause = without_hint(error)
             except (UndefinedStatistics, MetadataBehind) as error:
-                if type(error) in mended or not _is_mended(error, handle, clock):
+                if type(error) in repaired or not _repair_metadata(error, handle, clock):
                     raise
-                mended.add(type(error))
+                repaired.add(type(error))
                 cause = without_hint(error)
             except CorruptTable as error:
-                # Damage that names no file may come from a zombie commit, which is revoked.
-                if error.file is not None or is_decided:
+                # Damage without a file may come from a zombie commit.
+                if error.file is not None or has_revoked_zombies:
                     raise
-                _decide(handle, clock)
-                is_decided = True
+                _revoke_zombies(handle, clock)
+                has_revoked_zombies = True
                 cause = without_hint(error)
             logger.debug(
                 "%s: conflict, retry %d follows: %s", handle.storage.uri, number + 2, cause
@@ -93,32 +93,29 @@ def retry_on_conflict(
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
             clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
         with handle.lock_manager.critical_section() if retries else nullcontext():
-            return verb(handle, again.reader() if again else given)
+            return operation(handle, replayable.reader() if replayable else input_data)
     finally:
-        if again is not None:
-            again.close()
+        if replayable is not None:
+            replayable.close()
 
 
-def _is_mended(error: Exception, handle: Handle, clock: Clock) -> bool:
-    """Repair a metadata table that another writer did not maintain; return whether it succeeded."""
+def _repair_metadata(error: Exception, handle: Handle, clock: Clock) -> bool:
+    """Repair a metadata table that another writer did not maintain; return whether it worked."""
     if isinstance(error, MetadataBehind):
         return metadata_lifecycle.catch_up(handle, clock)
     metadata_lifecycle.define_statistics(handle, clock)
     return True
 
 
-def _decide(handle: Handle, clock: Clock) -> bool:
-    """Revoke the table's zombie commits. Return whether there were any."""
+def _revoke_zombies(handle: Handle, clock: Clock) -> bool:
+    """Revoke the table's zombie commits; return whether there were any."""
     with handle.lock_manager.critical_section():
         table = open_for_change(handle, clock)
         return zombie_commits.load_timeline(table).commits != table.timeline.commits
 
 
 def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | None:
-    """Return the error for a lost file; None if other writers have removed it.
-
-    A cleaner has removed it since the plan, or its commit was rolled back.
-    """
+    """Return the error for a lost file; None if a clean or a rollback has deleted it."""
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     name = (error.file or "").rsplit("/", 1)[-1]
@@ -128,15 +125,15 @@ def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | N
 
 
 class _ReplayableStream:
-    """The batches of a stream that can be read only once, replayed as often as needed."""
+    """A stream that can be read only once, buffered to be replayed."""
 
     def __init__(self, stream: Any) -> None:
-        self._schema, self._rest = read_batches(stream)
+        self._schema, self._batches = read_batches(stream)
         self._buffer = Spill(self._schema, _IN_MEMORY)
         self._is_started = False
 
     def reader(self) -> pa.RecordBatchReader:
-        """Return all batches from the first one on."""
+        """Return a reader of all batches."""
         batches = self._read_on()
         if self._is_started:
             for _ in batches:
@@ -146,7 +143,7 @@ class _ReplayableStream:
         return pa.RecordBatchReader.from_batches(self._schema, batches)
 
     def _read_on(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._rest:
+        for batch in self._batches:
             self._buffer.add(batch)
             yield batch
 

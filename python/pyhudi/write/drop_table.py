@@ -1,9 +1,8 @@
 """Removal of a whole table, to create another one in its place.
 
-Only the table's own files are removed: any other file raises an error before anything is deleted.
-The table's lock is held, and its file stays, because other writers wait for it. Data files are
-deleted first and the properties last: a reader gets missing files but no wrong rows, and a crash
-leaves a table that can be removed again.
+A file that is not the table's raises an error before anything is deleted. The lock is held, and its
+file stays because other writers wait for it. Data files are deleted first and the properties last,
+so a reader may miss files but gets no wrong rows, and the removal can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ _HINT = "Choose another location, or remove the file."
 def remove_table(handle: WritableTable, clock: Clock) -> None:
     """Remove a table's files.
 
-    Raises `CommitConflict` while a writer is active, `ConfigError` if there are files that are not
-    the table's, `LockTimeout` if its lock is not available in time, and `UnsupportedTableFeature`
-    for a table that pyhudi does not write to.
+    Raises `CommitConflict` if a writer is active, `ConfigError` for files that are not the table's,
+    `LockTimeout` if the lock is not available in time, and `UnsupportedTableFeature` for a table
+    that pyhudi does not write to.
     """
     storage = handle.storage
     try:
         config = TableConfig.load(storage, clock)
-    except TableNotFound:  # Another has just removed it.
+    except TableNotFound:  # Another writer has just removed it.
         return
     # A writer that failed while removing the table may have left no timeline.
     timeline = Timeline.load(storage, config, may_be_missing=True)
@@ -49,7 +48,7 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
     with table.lock_manager.critical_section():
         timeline = Timeline.load(storage, table.config, may_be_missing=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
-        _check_nobody_writes(table)
+        _check_no_active_writer(table)
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
         lock_files = (PATH, f"{folder}/{NAME}")
         _check_own(storage, lock_files)
@@ -68,8 +67,8 @@ def check_no_files(storage: Storage) -> None:
             raise ConfigError(msg, hint=_HINT)
 
 
-def _check_nobody_writes(table: TableSnapshot) -> None:
-    """Check all heartbeats, also those of the metadata table and of work without an instant."""
+def _check_no_active_writer(table: TableSnapshot) -> None:
+    """Check all heartbeats, including those of the metadata table and of table upgrades."""
     names = {file.name for file in table.storage.list_dir(HEARTBEAT_FOLDER)[1]}
     for instant in live_instants(table.storage, names, table.clock):
         msg = f"another writer is active at instant {instant}"
@@ -97,7 +96,7 @@ def _is_of_table(name: str) -> bool:
         return True
     if parse_log_name(name) is not None:
         return True
-    # Names such as sales_eu_2024.parquet have the format of a base file's, too.
+    # A foreign file such as sales_eu_2024.parquet has the format of a base file name, too.
     base = parse_base_name(name)
     return base is not None and len(base.instant) in _INSTANT_DIGITS
 

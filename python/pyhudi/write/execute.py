@@ -1,4 +1,4 @@
-"""From assigned rows to a commit: plan, transaction, files; shared by all operations."""
+"""The commit of assigned rows, shared by all operations: plan, transaction, files."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ Replaced = Mapping[str, tuple[str, ...]]
 
 
 def write(
-    placed: AssignedRows,
+    assigned: AssignedRows,
     operation: str,
     *,
     merge_by_key: bool = True,
     partial: bool = False,
     deletes: bool = False,
-    copies: Collection[int] | None = None,
+    duplicates: Collection[int] | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
     """Write rows to their assigned file groups.
 
-    merge_by_key: they replace rows with their keys. partial: they may have missing columns.
-    deletes: delete every row of a key that is deleted from a file group. copies: numbers of the
-    file groups with duplicates of such a key, if known. commit_checks: of the reads that assigned
-    the rows. Raises `CommitConflict` if a file group that they change has a pending
-    clustering, or was changed concurrently; `SchemaMismatch` if a partition would be inside
-    another, or has a name that Hudi does not support.
+    merge_by_key: rows replace rows with their keys. partial: rows may have missing columns.
+    deletes: a deleted key may have duplicates in its file group, which are deleted as well.
+    duplicates: numbers of the file groups with such duplicates; None to find them. commit_checks:
+    checks of the reads that assigned the rows. Raises `CommitConflict` if a changed file group has
+    a pending clustering or was changed concurrently; `SchemaMismatch` if a partition would be
+    inside another, or has a name that Hudi does not support.
     """
-    context, counts = placed.context, placed.counts
+    context, counts = assigned.context, assigned.counts
     _check_partitions(context, counts)
-    check_free(context, (counts.groups[number] for number in counts.touched))
+    check_free(context, (counts.groups[number] for number in counts.changed_groups))
     rewrite: frozenset[int] = frozenset()
     if deletes and counts.deletes:
-        if copies is None:
-            copies = groups_with_copies(context, counts.groups, placed.deleted_keys)
-        rewrite = groups_to_rewrite(context, counts.groups, copies)
+        if duplicates is None:
+            duplicates = groups_with_copies(context, counts.groups, assigned.deleted_keys)
+        rewrite = groups_to_rewrite(context, counts.groups, duplicates)
     shared = context.options.index.shares_buckets
     commit_checks = (
         commit_checks if shared else (check_buckets_not_taken(context, counts), *commit_checks)
@@ -83,44 +83,45 @@ def write(
             rewrite=rewrite,
             new_file_id=context.new_file_id,
         )
-        return execute(context, txn, files, operation, write=placed.write)
+        return execute(context, txn, files, operation, write=assigned.write)
 
 
 def write_new_files(
-    placed: AssignedRows,
+    assigned: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
-    """Write rows to files of new file groups, which replace others if `replaced` is given."""
-    context = placed.context
-    _check_partitions(context, placed.counts)
-    row_ranges = placed.row_ranges()
+    """Write rows to new file groups, which replace the file groups of `replaced`."""
+    context = assigned.context
+    _check_partitions(context, assigned.counts)
+    row_ranges = assigned.row_ranges()
     with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
         files = plan_new_files(
             context.target(txn.instant),
             row_ranges,
             new_file_id=context.new_file_id,
         )
-        return execute(context, txn, files, operation, write=placed.write, replaced=replaced)
+        return execute(context, txn, files, operation, write=assigned.write, replaced=replaced)
 
 
 def write_buckets(
-    placed: AssignedRows,
+    assigned: AssignedRows,
     operation: str,
     replaced: Replaced | None = None,
     commit_checks: Iterable[CommitCheck] = (),
 ) -> WriteResult:
-    """Write rows to their buckets; new buckets begin with base files.
+    """Write rows to their buckets; new buckets start with base files.
 
-    An existing bucket is written as by an upsert, so that no bucket has two file groups: a log file
-    on merge-on-read as in Hudi, a new base file on copy-on-write, where Hudi creates a second file
-    group, or refuses (1.0.2, 1.2.0). replaced: if it is given, all buckets are created again.
+    An existing bucket is written like an upsert, so no bucket has two file groups. Merge-on-read
+    appends a log file, as in Hudi. Copy-on-write writes a new base file, where Hudi creates a
+    second file group or raises an error (1.0.2, 1.2.0). replaced: creates all buckets again if it
+    is set.
     """
-    context, counts = placed.context, placed.counts
+    context, counts = assigned.context, assigned.counts
     _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
-    check_free(context, (groups[number] for number in counts.touched))
+    check_free(context, (groups[number] for number in counts.changed_groups))
     commit_checks = (check_buckets_not_taken(context, counts), *commit_checks)
     with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
         if replaced is not None:
@@ -130,15 +131,15 @@ def write_buckets(
             target,
             replace(counts, groups=groups),
             row_bytes=_row_bytes(context, counts),
-            # A log file is merged by key in any case; this flag only sets how its rows are counted.
+            # For a log file this flag only affects how its rows are counted.
             merge_by_key=not target.merge_on_read,
             new_file_id=context.new_file_id,
         )
-        return execute(context, txn, files, operation, write=placed.write, replaced=replaced)
+        return execute(context, txn, files, operation, write=assigned.write, replaced=replaced)
 
 
 def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
-    """Store hashing metadata for the buckets of a replace commit, valid once that completes."""
+    """Store hashing metadata for the new buckets, which is valid once the commit completes."""
     renewed = replace_hashing_metadata(context, replaced, txn.instant)
     if context.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
@@ -151,7 +152,7 @@ def _row_bytes(context: WriteContext, counts: Counts) -> int:
 
 def _check_partitions(context: WriteContext, counts: Counts) -> None:
     check_apart(counts.partitions)
-    check_names(counts.growing, context.config)
+    check_names(counts.growing_partitions, context.config)
 
 
 def execute(
@@ -163,9 +164,9 @@ def execute(
     write: Callable[[Sequence[PlannedFile], str], Iterable[tuple[WriteStat, ...]]] | None = None,
     replaced: Replaced | None = None,
 ) -> WriteResult:
-    """Write planned files and commit them, unless that changes nothing.
+    """Write planned files and commit them, unless the commit would change nothing.
 
-    write: as in `AssignedRows`; None if there is nothing to write.
+    write: see `AssignedRows`; None if there are no files.
     """
     txn.by_record_index = context.index.is_record_index
     txn.participants += key_claims(context, operation)
@@ -198,19 +199,19 @@ def execute(
 
 
 def needs_commit(context: WriteContext) -> bool:
-    """Return whether a write without files or replaced file groups must commit all the same.
+    """Return whether a write without files and replaced file groups must commit.
 
     It must if it changes the table's schema, if the handle's options add metadata to each commit,
-    such as the batch of a stream, or if `hoodie.allow.empty.commit` is true.
+    such as a stream's batch, or if `hoodie.allow.empty.commit` is true.
     """
     if context.options.allow_empty_commit or commit_metadata(context.table.options):
         return True
-    stored = table_schema(context.storage, context.config, context.timeline)
-    return (stored.avro, stored.history) != (context.schema.avro, context.schema.history)
+    current = table_schema(context.storage, context.config, context.timeline)
+    return (current.avro, current.history) != (context.schema.avro, context.schema.history)
 
 
 def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
-    """Count rows that were merged into base files and lost to stored rows."""
+    """Count rows that lost to stored rows when they were merged into base files."""
     changed = {
         (stat.partition_path, stat.file_id): (
             stat.num_inserts + stat.num_update_writes + stat.num_deletes
@@ -225,6 +226,6 @@ def rows_ignored(tasks: Iterable[WriteTask], stats: Iterable[WriteStat]) -> int:
 
 
 def bytes_read(tasks: Iterable[WriteTask]) -> int:
-    """Sum the sizes of the slices that tasks read to rewrite them."""
+    """Return the total size of the slices that the tasks rewrite."""
     previous = (task.previous for task in tasks if isinstance(task, BaseFileTask))
     return sum(slice_.size for slice_ in previous if slice_ is not None)

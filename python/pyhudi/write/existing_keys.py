@@ -1,9 +1,8 @@
-"""Inserted rows whose keys the table has, for writers that do not want duplicates.
+"""Inserts of keys that the table already has: `hoodie.datasource.insert.dup.policy`.
 
-This implements Hudi's `hoodie.datasource.insert.dup.policy` (`handleInsertDuplicates` of its
-`HoodieSparkSqlWriter.scala`, which calls `DataSourceUtils.resolveDuplicates`): rows are compared
-with the table by its index, not with each other. Unlike in Hudi, keys that log files have deleted
-count as missing under every index.
+Rows are compared with the table by its index, not with each other, as in Hudi
+(`handleInsertDuplicates` of `HoodieSparkSqlWriter.scala`, `DataSourceUtils.resolveDuplicates`).
+Unlike in Hudi, a key that a log file has deleted counts as missing under every index.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pyhudi.write.write_context import WriteContext
 def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> pa.Table:
     """Return the rows whose keys the table does not have.
 
-    Raises `SchemaMismatch` with an existing key if there is one and `fail` is set.
+    Raises `SchemaMismatch` for an existing key if `fail` is set.
     """
     existing = tagging.find_existing_keys(context, rows.select([RECORD_KEY, PARTITION_PATH]))
     if fail and len(existing):
@@ -42,19 +41,19 @@ def drop_existing_keys(context: IndexedTable, rows: pa.Table, *, fail: bool) -> 
 def should_count_existing_keys(context: WriteContext) -> bool:
     """Return whether an insert counts rows with keys in the table's record index.
 
-    It does unless an option determines how to handle them.
+    It does not if an option sets the policy for such rows.
     """
     indexed = context.index.is_record_index and INSERT_DUPLICATES not in context.handle_options
     return indexed and bool(last_written(context.timeline))
 
 
 def count_existing(table: IndexedTable, rows: pa.Table) -> int:
-    """Count the rows whose keys the table has. rows: as in `drop_existing_keys`."""
+    """Return the number of rows whose keys the table has."""
     return len(tagging.find_existing_keys(table, rows.select([RECORD_KEY, PARTITION_PATH])))
 
 
 def warn_of_duplicates(context: WriteContext, count: int) -> None:
-    """Warn about inserted duplicates of existing keys."""
+    """Warn about inserted rows with existing keys."""
     if count:
         warn(
             f"{context.storage.uri}: {count_text(count, 'row')} were inserted with keys that the "

@@ -1,8 +1,8 @@
 """Removal of expired partitions in one replace commit.
 
-For the last modification any write to a partition counts; in Hudi log files count only after
-compaction. Days are not truncated to 32 bits of milliseconds, as in Hudi 1.0.2 and 1.2.0, where 50
-days are seven hours. Source: `KeepByTimeStrategy`, `KeepByCreationTimeStrategy`.
+The last modification is that of any write; in Hudi log files count only after compaction. Hudi
+1.0.2 and 1.2.0 truncate the days to 32 bits of milliseconds, so 50 days are seven hours; pyhudi
+does not. Source: `KeepByTimeStrategy`, `KeepByCreationTimeStrategy`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def expire_partitions(
 def _split_expired(
     context: WriteContext, slices: list[FileSlice], options: TtlOptions, clock: Clock
 ) -> tuple[list[str], list[str]]:
-    """Return the expired partitions to drop, oldest first, and why other expired ones stay."""
+    """Return the expired partitions to drop, oldest first, and the reasons why others are kept."""
     zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
     times = dict(
         _creation_times(context, slices)
@@ -95,7 +95,7 @@ def _split_expired(
 def _modification_times(
     context: WriteContext, slices: list[FileSlice]
 ) -> Iterator[tuple[str, str]]:
-    """Partition paths, each with the time of its newest write."""
+    """Yield partition paths with the time of the newest write."""
     newest: dict[str, str] = {}
     for slice_ in slices:
         times = [slice_.base_instant, *(log.instant for log in slice_.logs)]
@@ -116,9 +116,9 @@ def _modification_times(
 def _append_times_in_archive(
     context: WriteContext, slices: list[FileSlice]
 ) -> Iterator[tuple[str, str]]:
-    """Partition paths, each with an upper bound for appends of archived commits to log files.
+    """Yield partition paths with an upper bound for log appends of archived commits.
 
-    Storage has the modification time of a file, which may be later in a copy of the table.
+    The bound is a file's modification time, which may be later in a copy of the table.
     """
     start = context.timeline.first_active or ""
     names = {(slice_.partition, log.name) for slice_ in slices for log in slice_.logs}
@@ -130,7 +130,7 @@ def _append_times_in_archive(
 
 
 def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
-    """Partition paths, each with the time of the write that created it."""
+    """Yield partition paths with the time of the write that created them."""
     for partition in sorted({slice_.partition for slice_ in slices}):
         file = f"{partition}/{PARTITION_METADATA}"
         data = context.storage.read_or_none(file)

@@ -1,13 +1,12 @@
-"""File assignment: counts of rows and the table's file groups in, write tasks out. Pure.
+"""File assignment: turns counts of rows and the table's file groups into write tasks. Pure.
 
 Updates go to the file groups of their rows: copy-on-write writes a new base file, merge-on-read one
-log file per group. Inserts fill up small base files and then go to new file groups. Merge-on-read
-tables put them into base files too, because the index that tags rows here does not see keys in logs
-of other writers' indexes (as Hudi does with its SIMPLE index, `UpsertPartitioner` 1.2.0). Hudi
-rewrites any small file; pyhudi rewrites one for inserts only in proportion to them.
+log file per group. Inserts fill up small base files, then go to new file groups. They go to base
+files in merge-on-read tables, too, as in Hudi with an index that does not read keys in logs
+(`UpsertPartitioner`, 1.2.0). Hudi rewrites any small file; pyhudi rewrites one for inserts only in
+proportion to them.
 
-No rows are needed here: a planned file names the rows assigned to it, and their owner
-(`row_protocols.py`) supplies them.
+A planned file states which rows it takes; `row_protocols.AssignedRows` supplies them.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from pyhudi.write.row_sizes import RowRange
 
 @dataclass(frozen=True)
 class Updates:
-    """The number of rows for a file group, and how many of them delete their keys."""
+    """Number of rows for a file group, and of those that delete their keys."""
 
     rows: int
     deletes: int = 0
 
 
 _NONE = Updates(0)
-_NOTHING_NEW = range(0)
+_NO_INSERTS = range(0)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """The number of rows by target."""
+    """Numbers of rows by target."""
 
     groups: Sequence[FileGroup]
     """File groups with updates or deletes, and those that may take new rows."""
@@ -45,22 +44,22 @@ class Counts:
     deletes: Mapping[int, int] = field(default_factory=dict)
     """Keys to delete by file group number."""
     inserts: Mapping[str, int] = field(default_factory=dict)
-    """New rows by partition path; 0 if the input had only deletes."""
+    """Inserts by partition path; 0 if the input has only deletes for the partition."""
 
     @property
-    def touched(self) -> list[int]:
+    def changed_groups(self) -> list[int]:
         """Numbers of the file groups with updates or deletes."""
         return sorted({*self.updates, *self.deletes})
 
     @property
     def partitions(self) -> list[str]:
         """Paths of the partitions that get rows."""
-        homes = {self.groups[number].slice.partition for number in self.updates}
-        return sorted(homes | set(self.inserts))
+        updated = {self.groups[number].slice.partition for number in self.updates}
+        return sorted(updated | set(self.inserts))
 
     @property
-    def growing(self) -> list[str]:
-        """Paths of the partitions that get new rows or new file groups."""
+    def growing_partitions(self) -> list[str]:
+        """Paths of the partitions that get inserts or new file groups."""
         new_slices = (
             self.groups[number].slice for number in self.updates if self.groups[number].is_new
         )
@@ -73,13 +72,13 @@ class PlannedFile:
     """A file to write, and the rows that it takes."""
 
     task: WriteTask
-    """Without rows."""
+    """The task, without rows."""
     group: int | None = None
-    """Number of the file group whose updates and deletes it takes."""
-    inserts: range = _NOTHING_NEW
-    """Range of its partition's new rows that it takes."""
+    """Number of the file group whose updates and deletes it writes."""
+    inserts: range = _NO_INSERTS
+    """Range of the partition's inserts that it writes."""
     has_rows: bool = True
-    """Whether it takes rows besides keys to delete."""
+    """Whether it writes rows and not only deletes keys."""
 
 
 def plan_files(
@@ -93,8 +92,8 @@ def plan_files(
 ) -> list[PlannedFile]:
     """Plan the files of a write to existing and new file groups.
 
-    row_bytes: estimated bytes of a row. merge_by_key: rows replace rows with their keys. anew:
-    numbers of the file groups that are rewritten to a new base file, also in merge-on-read tables.
+    row_bytes: estimated bytes of a row. merge_by_key: rows replace rows with their keys. rewrite:
+    numbers of file groups that get a new base file even in a merge-on-read table.
     """
     additions: dict[int, range] = {}
     new: list[PlannedFile] = []
@@ -105,8 +104,8 @@ def plan_files(
             else:
                 additions[number] = part
     existing = []
-    for number in sorted({*counts.touched, *additions}):
-        part = additions.get(number, _NOTHING_NEW)
+    for number in sorted({*counts.changed_groups, *additions}):
+        part = additions.get(number, _NO_INSERTS)
         task = _to_group(
             target, counts, number, len(part), merge_by_key=merge_by_key, rewrite=number in rewrite
         )
@@ -120,10 +119,9 @@ def plan_new_files(
     *,
     new_file_id: Callable[[], str],
 ) -> list[PlannedFile]:
-    """Plan files of new file groups only, each of about the maximum size.
+    """Plan files of new file groups only, of at most about the maximum size.
 
-    The files of a partition have equal sizes, so that none is tiny. inserts: the rows by partition
-    path.
+    The files of a partition have equal sizes, so none is tiny. inserts: by partition path.
     """
     return [
         _new_group(target, partition, part, new_file_id())
@@ -133,13 +131,13 @@ def plan_new_files(
 
 
 def _equal_parts(row_ranges: Sequence[RowRange], max_bytes: int) -> Iterator[range]:
-    """Split rows into as few parts of about equal size as fit `most` bytes each."""
+    """Split rows into as few parts of about equal size as possible, of `max_bytes` each at most."""
     total = sum(stretch.size for stretch in row_ranges)
     parts = max(-(-total // max_bytes), 1)
     start = row = passed = 0
     for rows, size in row_ranges:
         for part in range(-(-passed * parts // total) if total else 0, parts):
-            # The first row of the next part, by the bytes before it.
+            # The next part starts this many bytes into the range.
             beyond = total * part // parts - passed
             if beyond >= size:
                 break
@@ -159,7 +157,7 @@ def _equal_parts(row_ranges: Sequence[RowRange], max_bytes: int) -> Iterator[ran
 def _bin_pack_inserts(
     target: WriteTarget, counts: Counts, partition: str, count: int, row_bytes: int
 ) -> Iterator[tuple[int | None, range]]:
-    """Assign ranges of new rows to small file groups with room, then to new ones (None)."""
+    """Assign ranges of inserts to small file groups with room, then to new ones (None)."""
     options, groups = target.options, counts.groups
     start = 0
     for number in _small_file_groups(target, counts, partition, count * row_bytes):
@@ -181,15 +179,15 @@ def _small_file_groups(
     """
     options, groups = target.options, counts.groups
     # Copy-on-write rewrites these in any case.
-    rewritten = frozenset[int]() if target.merge_on_read else frozenset(counts.touched)
-    worth = max(added * options.rewrite_factor, TINY) if options.rewrite_factor else None
+    rewritten = frozenset[int]() if target.merge_on_read else frozenset(counts.changed_groups)
+    max_rewrite = max(added * options.rewrite_factor, TINY) if options.rewrite_factor else None
     small = [
         number
         for number, group in enumerate(groups)
         if group.slice.partition == partition
         and group.takes_inserts
         and group.slice.size < options.small_file_limit
-        and (worth is None or number in rewritten or group.slice.size <= worth)
+        and (max_rewrite is None or number in rewritten or group.slice.size <= max_rewrite)
     ]
     small.sort(key=lambda number: (groups[number].slice.size, groups[number].slice.file_id))
     return small[: options.small_slices_per_partition] if target.merge_on_read else small
@@ -214,34 +212,34 @@ def _to_group(
     merge_by_key: bool,
     rewrite: bool,
 ) -> WriteTask:
-    """Return the task of one file group with updates or deletes.
+    """Return the task of one file group.
 
-    added: new rows that fill it up; it then always gets a new base file.
+    added: number of inserts that fill it up; it then gets a new base file in any case.
     """
     group, part = counts.groups[number], counts.updates.get(number, _NONE)
     delete_count, slice_ = counts.deletes.get(number, 0), group.slice
-    place = (target, slice_.partition, slice_.file_id)
-    looked_for = merge_by_key and not group.is_new
+    common = (target, slice_.partition, slice_.file_id)
+    is_merged = merge_by_key and not group.is_new
     takes_log = group.starts_with_log or not group.is_new
     if target.merge_on_read and takes_log and not added and not rewrite:
         live = part.rows - part.deletes
         if group.is_new:
             group = replace(group, slice=replace(slice_, base_instant=target.instant))
         return LogFileTask(
-            *place,
+            *common,
             group,
             None,
-            updates=live if looked_for else 0,
+            updates=live if is_merged else 0,
             deletes=part.deletes + delete_count,
-            inserts=0 if looked_for else live,
+            inserts=0 if is_merged else live,
         )
     return BaseFileTask(
-        *place,
+        *common,
         None if group.is_new else slice_,
         None,
         merge_by_key=merge_by_key,
-        inserts=added + (0 if looked_for else part.rows),
-        updates=(part.rows if looked_for else 0) + delete_count,
+        inserts=added + (0 if is_merged else part.rows),
+        updates=(part.rows if is_merged else 0) + delete_count,
     )
 
 
@@ -265,10 +263,10 @@ def check_not_clustered(groups: Iterable[FileGroup]) -> None:
 
 
 def workload_profile(tasks: Iterable[WriteTask]) -> Mapping[str, tuple[WriteStat, ...]]:
-    """Return the planned writes as the inflight file stores them (`WorkloadProfile`, 1.2.0).
+    """Return the planned writes in the format of the inflight file (`WorkloadProfile`, 1.2.0).
 
-    For every partition it has one stat without file id for all inserts, then one for each updated
-    file group.
+    Each partition has one stat without file id for all inserts, then one for each updated file
+    group.
     """
     inserts: dict[str, int] = {}
     updates: dict[str, list[WriteStat]] = {}

@@ -55,9 +55,9 @@ def newest_first(storage: Storage, config: TableConfig) -> Iterator[tuple[Instan
     # Before the timeline: a writer that revokes a commit removes its heartbeat last.
     beats = storage.list_dir(HEARTBEAT_FOLDER)[1]
     timeline = Timeline.load(storage, config)
-    late = find_zombies(storage, timeline, beats)
+    zombie = find_zombies(storage, timeline, beats)
     for instant in reversed(timeline.commits):
-        if instant not in late:
+        if instant not in zombie:
             yield instant, timeline.commit_metadata(instant)
     for instant in reversed(timeline.archive.commits()):
         yield instant, timeline.archive.commit_metadata(instant)

@@ -1,7 +1,7 @@
-"""Input data as the rows of a write: whole in memory, or in chunks that spill to local files.
+"""Input data as the rows of a write: in memory, or in chunks that spill to local files.
 
-No files are planned here. A chunk is a fraction of the memory limit, so that data derived from it
-fits in memory. A Spark DataFrame stays where it is.
+A chunk is a fraction of the memory limit, so data derived from it fits in memory. The rows of a
+Spark DataFrame stay in Spark. Files are planned elsewhere (`file_assignment.py`).
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.spilled_rows import SpilledRows
 from pyhudi.write.write_context import WriteContext
 
-LEAST_MEMORY = 1024 * 1024
+MIN_MEMORY = 1024 * 1024
 _FRAME_MEMORY = 512 * 1024 * 1024
-_PIECES = 16
+_CHUNKS = 16
 """A chunk is this part of the limit."""
-_WHOLE = 4
+_IN_MEMORY = 4
 """Data up to this part of the limit is written from memory."""
 
 
-def memory_limit(given: int | None, data: Any = None) -> int:
-    """Return the bytes that a write may use; a quarter of the machine's memory by default.
+def memory_limit(requested: int | None, data: Any = None) -> int:
+    """Return the bytes that a write may use, by default a quarter of the machine's memory.
 
-    For a DataFrame the bytes that each task may use, 512 MiB. Raises `ConfigError` for less than a
-    megabyte.
+    For a DataFrame, the bytes of each task, by default 512 MiB. Raises `ConfigError` for less than
+    1 MiB.
     """
-    if given is None:
-        whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return _FRAME_MEMORY if is_spark_frame(data) else whole // 4
-    if given < LEAST_MEMORY:
-        msg = f"memory_limit is {given}; it must be at least {LEAST_MEMORY} bytes"
+    if requested is None:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return _FRAME_MEMORY if is_spark_frame(data) else total // 4
+    if requested < MIN_MEMORY:
+        msg = f"memory_limit is {requested}; it must be at least {MIN_MEMORY} bytes"
         raise ConfigError(msg)
-    return given
+    return requested
 
 
 @contextmanager
@@ -58,12 +58,12 @@ def read_rows(
     generate: bool = False,
     partial: bool = False,
 ) -> Iterator[UnassignedRows]:
-    """The data as keyed rows, which stay readable in the block.
+    """Yield the data as keyed rows, which can be read within the block.
 
-    Data is read to its end, or until it exceeds memory. schema_mode: as in `WriteContext.evolve`.
-    generate: keys may be generated. partial: rows may have missing columns, and must fit in memory.
-    Raises the errors of `WriteContext.with_keys` and `read_table`; for later chunks when they are
-    read.
+    The data is read until its end or until it exceeds the memory limit. schema_mode: see
+    `WriteContext.evolve`. generate: keys may be generated. partial: rows may have missing columns;
+    they must fit in memory. Raises the errors of `WriteContext.with_keys` and `read_table`, for
+    later chunks when these are read.
     """
     with ExitStack() as stack:
         if is_spark_frame(data):
@@ -75,26 +75,26 @@ def read_rows(
             rows = partial_rows(context, data)
             yield MemoryRows(context, rows, RowCounters(rows.num_rows))
         else:
-            yield _take_rows(stack, context, data, limit, schema_mode, generate=generate)
+            yield _rows_of_data(stack, context, data, limit, schema_mode, generate=generate)
 
 
 @contextmanager
 def read_delete_keys(
     context: WriteContext, keys: Any
 ) -> Iterator[tuple[AssignedRows, RowCounters | None]]:
-    """The keys to delete, assigned to the file groups of a recovered table, and their counts."""
+    """Yield the keys to delete, assigned to file groups of the recovered table, and counters."""
     if is_spark_frame(keys):
-        with spark("write_rows").assign_deletes(context, keys) as placed:
-            yield placed, None
+        with spark("write_rows").assign_deletes(context, keys) as assigned:
+            yield assigned, None
         return
     table = read_table(keys, context.input_types)
-    named, in_partitions = context.delete_keys(table)
+    keyed, in_partitions = context.delete_keys(table)
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
-    counters = RowCounters(table.num_rows, table.num_rows - named.num_rows)
-    yield assign_deletes(context.recover(), named, in_partitions=in_partitions), counters
+    counters = RowCounters(table.num_rows, table.num_rows - keyed.num_rows)
+    yield assign_deletes(context.recover(), keyed, in_partitions=in_partitions), counters
 
 
-def _take_rows(
+def _rows_of_data(
     stack: ExitStack,
     context: WriteContext,
     data: Any,
@@ -106,61 +106,61 @@ def _take_rows(
     schema, batches = read_batches(data, context.input_types, uneven=True)
     context, _ = context.evolve(schema.empty_table(), schema_mode)
     keyed = (
-        context.with_keys(piece, schema_mode, instant=context.key_instant() if generate else None)
-        for piece in pieces(schema, batches, limit)
+        context.with_keys(chunk, schema_mode, instant=context.key_instant() if generate else None)
+        for chunk in chunks(schema, batches, limit)
     )
     counters = RowCounters()
-    return buffer_rows(stack, context, counters.count_pieces(keyed), limit, counters)
+    return buffer_rows(stack, context, counters.count_chunks(keyed), limit, counters)
 
 
 def buffer_rows(
     stack: ExitStack,
     context: WriteContext,
-    pieces: Iterator[pa.Table],
+    chunks: Iterator[pa.Table],
     limit: int,
     counters: RowCounters | None = None,
 ) -> MemoryRows | SpilledRows:
-    """Buffer keyed rows of at least one chunk, in memory if the limit allows it.
+    """Buffer keyed rows in memory if the limit allows it, otherwise return rows that spill.
 
-    stack: closes spilled rows.
+    chunks: at least one. stack: closes the spills.
     """
     buffered: list[pa.Table] = []
     size = 0
-    for piece in pieces:
-        buffered.append(piece)
-        size += piece.nbytes
-        if size > limit // _WHOLE:
-            return SpilledRows(context, stack, drain(buffered, pieces), limit, counters=counters)
+    for chunk in chunks:
+        buffered.append(chunk)
+        size += chunk.nbytes
+        if size > limit // _IN_MEMORY:
+            return SpilledRows(context, stack, drain(buffered, chunks), limit, counters=counters)
     return MemoryRows(context, pa.concat_tables(buffered), counters)
 
 
 def drain(buffered: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Chunks that were read, each released when it is yielded, and the rest."""
+    """Yield buffered chunks, which releases each of them, then the rest."""
     while buffered:
         yield buffered.pop(0)
     yield from rest
 
 
-def pieces(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
-    """Batches as at least one table, each of a fraction of the limit of bytes."""
-    piece_bytes = limit // _PIECES
+def chunks(schema: pa.Schema, batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.Table]:
+    """Yield batches as tables of a fraction of the limit each, at least one table."""
+    chunk_bytes = limit // _CHUNKS
     buffered: list[pa.RecordBatch] = []
     size, has_yielded = 0, False
     for batch in batches:
-        for part in _cut(batch, piece_bytes):
+        for part in _cut(batch, chunk_bytes):
             buffered.append(part)
             size += part.nbytes
-            if size >= piece_bytes:
+            if size >= chunk_bytes:
                 yield pa.Table.from_batches(buffered, schema)
                 buffered, size, has_yielded = [], 0, True
     if buffered or not has_yielded:
         yield pa.Table.from_batches(buffered, schema)
 
 
-def _cut(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The batch in slices of about `piece_bytes`."""
+def _cut(batch: pa.RecordBatch, chunk_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield slices of the batch, of about `chunk_bytes` each."""
     if batch.num_rows == 0:
         return
-    rows = max(batch.num_rows * piece_bytes // max(batch.nbytes, 1), 1)
+    rows = max(batch.num_rows * chunk_bytes // max(batch.nbytes, 1), 1)
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)

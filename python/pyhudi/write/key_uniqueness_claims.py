@@ -1,8 +1,8 @@
-"""Claims of a commit about the table's keys: whether each key is known to be unique.
+"""Claims of commits that each key of the table is unique.
 
-Claims are made only for tables with a record index, which depends on them
-(`timeline/key_uniqueness.py`), and for a first insert before there is one. A commit proves unique
-keys by counting: the index gets as many keys as there are new rows.
+A record index depends on them (`timeline/key_uniqueness.py`). So only commits of tables with a
+record index make claims, and a table's first insert, since an index may be built later. A commit
+proves uniqueness by counts: the index gets as many new keys as there are inserts.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ class KeyClaim(CommitParticipant):
 
     operation: str
     in_index: bool
-    """The table has a record index."""
-    keeps: bool
-    """The write looked up every key in all its possible locations, or counts every new key."""
+    """Whether the table has a record index."""
+    preserves: bool
+    """Whether the write adds no duplicates: it looks up each key wherever it may be."""
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> dict[str, str]:
-        """Return the claim; runs after the metadata table, which counts keys.
+        """Return the claim. Runs after the metadata table's update, which counts keys.
 
-        Raises `CommitConflict` up to table version 6, which has no completion times, if a commit
-        with the opposite claim would count as the newest.
+        Raises `CommitConflict` up to table version 6, which has no completion times, if a
+        concurrent commit with the opposite claim would count as newer.
         """
         timeline = table.timeline
         first = self.operation == OVERWRITE_TABLE or not last_written(timeline)
-        no_copies = preserves_key_uniqueness(self.operation)
+        preserves_uniqueness = preserves_key_uniqueness(self.operation)
         if not self.in_index:
-            return {} if not first or no_copies else {KEYS: MAY_REPEAT}
-        unique = self.keeps and keys_are_unique(timeline)
-        if not no_copies:
+            return {} if not first or preserves_uniqueness else {KEYS: MAY_REPEAT}
+        unique = self.preserves and keys_are_unique(timeline)
+        if not preserves_uniqueness:
             inserts = sum(stat.num_inserts for stat in commit.metadata.write_stats)
             unique = (first or unique) and commit.keys_indexed == inserts
         last = timeline.last_commit
@@ -59,14 +59,14 @@ class KeyClaim(CommitParticipant):
 
 
 def key_claims(context: WriteContext, operation: str) -> list[KeyClaim]:
-    """Return the claim of a commit that is about to be written."""
+    """Return the claim of an operation's commit."""
     config, options, index = context.config, context.options, context.index
     in_index = RECORD_INDEX in config.metadata_partitions
     if not preserves_key_uniqueness(operation):
         looked_up = operation == "INSERT" and options.insert_duplicates != "none"
-        return [KeyClaim(operation, in_index, keeps=looked_up)]
-    # A key that is looked up in its partition may also be in another one.
+        return [KeyClaim(operation, in_index, preserves=looked_up)]
+    # A lookup in one partition misses the key in others.
     everywhere = index.is_global or not config.partition_fields
-    placed = everywhere or index.is_record_index
+    looks_everywhere = everywhere or index.is_record_index
     combined = options.combine_upserts or operation != "UPSERT"
-    return [KeyClaim(operation, in_index, keeps=placed and combined)]
+    return [KeyClaim(operation, in_index, preserves=looks_everywhere and combined)]

@@ -1,8 +1,8 @@
-"""Merge of a source that does not fit in memory: it spills until its file groups are matched.
+"""Merge of a source that does not fit in memory. The rules are those of `merge.py`.
 
-The source is spilled by hash of its keys, then by the file groups that have them. Each file group's
-part is matched with its slice chunk by chunk. The results are spilled by target, like the rows of
-an upsert. The rules are those of `merge.py`.
+The source is spilled by key hash, then by the file groups that have its keys. The rows of each file
+group are matched with its slice chunk by chunk. The results are spilled by target, like the rows of
+an upsert.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as at
+import pyarrow.types as pa_types
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
@@ -44,58 +44,58 @@ from pyhudi.write.row_assignment import RowAssigner, slice_tagged
 from pyhudi.write.write_context import WriteContext
 
 _PARTS = 64
-"""The number of key partitions."""
+"""Number of key partitions."""
 _SPILL = 16
 """A spill buffers this part of the limit before it writes."""
 _MATCH = 4
-"""All tasks buffer this part of the limit, for source rows and results."""
+"""All tasks together buffer this part of the limit, for source rows and results."""
 _SAMPLE = 256
-"""Rows of a slice that are sampled for their width."""
+"""Number of a slice's rows that are sampled to estimate the size of a row."""
 _KEYS = [RECORD_KEY, PARTITION_PATH]
-_PLACES, _AT = "_pyhudi_places", "_pyhudi_at"
+_MATCH_COUNT, _GROUP = "_pyhudi_places", "_pyhudi_at"
 
 
 @dataclass
 class LargeSource:
-    """A source in chunks, which can be read once."""
+    """A source in chunks, which can be read only once."""
 
     schema: pa.Schema
-    pieces: Iterator[pa.Table]
+    chunks: Iterator[pa.Table]
     memory_limit: int
     commit_checks: list[CommitCheck] = field(default_factory=list)
-    """Checks at the commit that no other write has added a key of the source."""
+    """Checks that no other writer has added a key of the source."""
 
     @contextmanager
     def merge_parts(
         self, context: WriteContext, clauses: Sequence[MergeClause]
     ) -> Iterator[AssignedLocalRows]:
-        """The changes that the source's rows lead to. Raises as `merge` does."""
+        """Yield the changes of the merge. Raises as `merge` does."""
         empty = self.schema.empty_table()
         on_match = check_clauses(context, empty, clauses, matched=True)
         on_absence = check_clauses(context, empty, clauses, matched=False)
         add_source_keys(context, empty)
         with ExitStack() as stack:
             spills = _Spills(stack, self.memory_limit)
-            parts = self._by_key(context, spills)
+            parts = self._spill_by_key(context, spills)
             context = context.recover()
-            work = _Merge(context, spills, self.schema, on_match, on_absence)
-            work.locate(parts)
-            work.match()
-            work.insert_lost()
-            partitions = None if context.index.is_global else frozenset(work.partitions)
+            merge_run = _Merge(context, spills, self.schema, on_match, on_absence)
+            merge_run.tag(parts)
+            merge_run.match()
+            merge_run.insert_unmatched()
+            partitions = None if context.index.is_global else frozenset(merge_run.partitions)
             self.commit_checks = (
                 [] if context.index.has_buckets else [check_partitions_unchanged(partitions)]
             )
-            yield replace(work.place.all_rows(), seen=work.seen)
+            yield replace(merge_run.assigner.all_rows(), groups_read=merge_run.groups_read)
 
-    def _by_key(self, context: WriteContext, spills: _Spills) -> list[RouteRows]:
-        """Keys, then the source's columns by number, partitioned by key."""
+    def _spill_by_key(self, context: WriteContext, spills: _Spills) -> list[RouteRows]:
+        """Spill keys and the source's numbered columns by key hash."""
         spill: PartitionedSpill[int] = spills.new()
-        for piece in self.pieces:
-            rows = add_source_keys(context, piece)
-            for number, column in enumerate(piece.columns):
-                rows = rows.append_column(_name(number), column)
-            spill.add(_parts(rows), rows)
+        for chunk in self.chunks:
+            rows = add_source_keys(context, chunk)
+            for number, column in enumerate(chunk.columns):
+                rows = rows.append_column(_column_name(number), column)
+            spill.add(_key_parts(rows), rows)
         return list(spill.routes().values())
 
 
@@ -109,15 +109,15 @@ _WIDE = 32
 
 
 def _is_wide(data_type: pa.DataType) -> bool:
-    return not at.is_primitive(data_type)
+    return not pa_types.is_primitive(data_type)
 
 
-def _name(number: int) -> str:
+def _column_name(number: int) -> str:
     # A source may have a column of any name.
     return f"_pyhudi_source_{number}"
 
 
-def _parts(rows: pa.Table) -> pa.Array[Any]:
+def _key_parts(rows: pa.Table) -> pa.Array[Any]:
     return _native.key_parts(rows.column(RECORD_KEY).combine_chunks(), _PARTS)
 
 
@@ -131,7 +131,7 @@ class _Spills:
 
 
 class _Merge:
-    """The steps of one merge, in their order: `locate`, `match`, `insert_lost`."""
+    """One merge, in three steps: `tag`, `match`, `insert_unmatched`."""
 
     def __init__(
         self,
@@ -141,29 +141,29 @@ class _Merge:
         on_match: tuple[Clause, ...],
         on_absence: tuple[Clause, ...],
     ) -> None:
-        self.place = RowAssigner(context, spills.new(), spills.new())
+        self.assigner = RowAssigner(context, spills.new(), spills.new())
         self.partitions: set[str] = set()
         """Partitions of the source's rows."""
-        self.seen: frozenset[tuple[str, str]] = frozenset()
+        self.groups_read: frozenset[tuple[str, str]] = frozenset()
         """File groups that may have keys of the source."""
         self._context = context
         self._limit = spills.memory_limit
         self._source_schema = source_schema
         self._on_match, self._on_absence = on_match, on_absence
-        self._waiting: PartitionedSpill[int] = spills.new()
+        self._tagged: PartitionedSpill[int] = spills.new()
         self._unmatched: PartitionedSpill[int] = spills.new()
 
-    def locate(self, parts: list[RouteRows]) -> None:
-        """Tag rows by the index and insert untagged ones. Others wait for their file groups."""
+    def tag(self, parts: list[RouteRows]) -> None:
+        """Tag rows by the index. Insert untagged rows, and spill the others by file group."""
         deletes = any(clause.values is None for clause in self._on_match)
-        for some in self._key_batches(parts):
-            keys = pa.concat_tables(keys for _, keys in some)
-            located = tagging.tag_merge(self._context, keys, deletes=deletes)
-            first = 0
-            for part, own in some:
-                tagged = slice_tagged(located.tagged, first, own.num_rows)
-                self._put(part.to_table(), TagResult(tagged, located.groups))
-                first += own.num_rows
+        for batch in self._key_batches(parts):
+            keys = pa.concat_tables(keys for _, keys in batch)
+            tag_result = tagging.tag_merge(self._context, keys, deletes=deletes)
+            row = 0
+            for part, part_keys in batch:
+                tagged = slice_tagged(tag_result.tagged, row, part_keys.num_rows)
+                self._dispatch(part.to_table(), TagResult(tagged, tag_result.groups))
+                row += part_keys.num_rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
         batch: list[tuple[RouteRows, pa.Table]] = []
@@ -181,49 +181,53 @@ class _Merge:
         if batch:
             yield batch
 
-    def _put(self, rows: pa.Table, located: TagResult) -> None:
-        tagged = located.tagged
-        nowhere = find_untagged(rows.num_rows, tagged)
-        self._insert(rows.take(nowhere), pa.nulls(len(nowhere), pa.int64()))
-        matched = rows.take(tagged.rows).append_column(_PLACES, _times(tagged.rows))
-        groups = self.place.to_group_numbers(located.groups, tagged.groups)
-        new = pa.array([group.is_new for group in located.groups], pa.bool_()).take(tagged.groups)
-        self._lose(matched.filter(new), groups.filter(new))
-        old = pc.invert(new)
-        self._waiting.add(groups.filter(old), matched.filter(old))
+    def _dispatch(self, rows: pa.Table, tag_result: TagResult) -> None:
+        tagged = tag_result.tagged
+        untagged = find_untagged(rows.num_rows, tagged)
+        self._insert(rows.take(untagged), pa.nulls(len(untagged), pa.int64()))
+        matched = rows.take(tagged.rows).append_column(_MATCH_COUNT, _occurrences(tagged.rows))
+        groups = self.assigner.to_group_numbers(tag_result.groups, tagged.groups)
+        is_new = pa.array([group.is_new for group in tag_result.groups], pa.bool_()).take(
+            tagged.groups
+        )
+        self._spill_unmatched(matched.filter(is_new), groups.filter(is_new))
+        is_existing = pc.invert(is_new)
+        self._tagged.add(groups.filter(is_existing), matched.filter(is_existing))
 
     # --- matched rows
     # ---------------------------------------------------------------------------------
 
     def match(self) -> None:
-        """Apply the clauses to rows that the table has."""
-        routes = self._waiting.routes()
-        groups = [self.place.groups[number] for number in routes]
-        self.seen = frozenset((group.slice.partition, group.slice.file_id) for group in groups)
+        """Apply the clauses to tagged rows."""
+        routes = self._tagged.routes()
+        groups = [self.assigner.groups[number] for number in routes]
+        self.groups_read = frozenset(
+            (group.slice.partition, group.slice.file_id) for group in groups
+        )
         reads = dict(zip(routes, tasks_for_groups(self._context, groups), strict=True))
         chunks = self._chunks(routes, reads)
         engine = self._context.engine
-        while some := list(islice(chunks, engine.tasks_per_process)):
-            tasks = [self._task(reads[number], rows) for number, rows in some]
+        while chunk_batch := list(islice(chunks, engine.tasks_per_process)):
+            tasks = [self._task(reads[number], rows) for number, rows in chunk_batch]
             results = engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
-            for (number, rows), result in zip(some, results, strict=True):
-                self._take(number, rows, result)
+            for (number, rows), result in zip(chunk_batch, results, strict=True):
+                self._collect(number, rows, result)
 
     def _chunks(
         self, routes: dict[int, RouteRows], reads: dict[int, ReadTask]
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Parts of the source's rows of one file group, so that a task fits in memory."""
-        share = self._limit // (_MATCH * self._context.engine.tasks_per_process)
+        """Yield the source's rows of each file group in chunks that a task can hold in memory."""
+        chunk_bytes = self._limit // (_MATCH * self._context.engine.tasks_per_process)
         width = 0
         for number, rows in routes.items():
             if not width:
                 width = _width(reads[number], self._context)
             first, count = 0, _SAMPLE
             while first < len(rows):
-                some = rows.slice(first, count).to_table()
-                yield number, some
+                chunk = rows.slice(first, count).to_table()
+                yield number, chunk
                 first += count
-                count = max(share // (width + some.nbytes // some.num_rows), _SAMPLE)
+                count = max(chunk_bytes // (width + chunk.nbytes // chunk.num_rows), _SAMPLE)
 
     def _task(self, read: ReadTask, rows: pa.Table) -> MatchTask:
         keys = rows.column(RECORD_KEY).combine_chunks()
@@ -239,56 +243,60 @@ class _Merge:
 
     def _source(self, rows: pa.Table) -> pa.Table:
         """Return the source's own columns."""
-        columns = [rows.column(_name(number)) for number in range(len(self._source_schema))]
+        columns = [rows.column(_column_name(number)) for number in range(len(self._source_schema))]
         return pa.Table.from_arrays(columns, schema=self._source_schema)
 
-    def _take(self, number: int, rows: pa.Table, result: Matched) -> None:
+    def _collect(self, number: int, rows: pa.Table, result: Matched) -> None:
         if result.updated.num_rows:
-            at = pa.repeat(pa.scalar(number, pa.int64()), result.updated.num_rows)
-            self.place.put_at(result.updated, at)
+            group_numbers = pa.repeat(pa.scalar(number, pa.int64()), result.updated.num_rows)
+            self.assigner.add_assigned(result.updated, group_numbers)
         if result.deleted.num_rows:
-            self.place.delete_keys(number, result.deleted.column(RECORD_KEY).combine_chunks())
+            self.assigner.delete_keys(number, result.deleted.column(RECORD_KEY).combine_chunks())
         numbers = row_numbers(rows.num_rows)
-        missed = numbers.filter(pc.invert(pc.is_in(numbers, value_set=result.matched)))
-        at = pa.repeat(pa.scalar(number, pa.int64()), len(missed))
-        self._lose(rows.take(missed), at)
+        unmatched = numbers.filter(pc.invert(pc.is_in(numbers, value_set=result.matched)))
+        group_numbers = pa.repeat(pa.scalar(number, pa.int64()), len(unmatched))
+        self._spill_unmatched(rows.take(unmatched), group_numbers)
 
     # --- unmatched rows
     # -------------------------------------------------------------------------------
 
-    def _lose(self, rows: pa.Table, at: pa.Array[Any]) -> None:
-        """Spill rows without a live row in a file group."""
+    def _spill_unmatched(self, rows: pa.Table, group_numbers: pa.Array[Any]) -> None:
+        """Spill rows that match no row of a file group."""
         if rows.num_rows:
-            self._unmatched.add(_parts(rows), rows.append_column(_AT, at))
+            self._unmatched.add(_key_parts(rows), rows.append_column(_GROUP, group_numbers))
 
-    def insert_lost(self) -> None:
-        """Insert rows without a live row in any file group.
+    def insert_unmatched(self) -> None:
+        """Insert rows that match no row of any file group.
 
-        They go to their buckets, or to the previous location of their keys. A deleted key may still
-        be in log files of several groups; its row goes to one in its partition.
+        A row goes to its bucket or to the previous location of its key. A deleted key may still be
+        in log files of several groups; its row goes to one of them in its partition.
         """
         for part in self._unmatched.routes().values():
             rows = part.to_table().combine_chunks()
-            groups = rows.column(_AT).combine_chunks()
-            own = pc.equal(rows.column(PARTITION_PATH), self.place.homes(groups))
-            home = pc.if_else(own.combine_chunks(), groups, pa.scalar(None, pa.int64()))
-            keys = rows.select([*_KEYS, _PLACES]).append_column("home", home)
+            groups = rows.column(_GROUP).combine_chunks()
+            is_own_partition = pc.equal(
+                rows.column(PARTITION_PATH), self.assigner.partition_paths(groups)
+            )
+            group_in_partition = pc.if_else(
+                is_own_partition.combine_chunks(), groups, pa.scalar(None, pa.int64())
+            )
+            keys = rows.select([*_KEYS, _MATCH_COUNT]).append_column("home", group_in_partition)
             keys = keys.append_column("row", row_numbers(rows.num_rows))
             sums = [("row", "min"), ("row", "count"), ("home", "min")]
-            unmatched = keys.group_by([*_KEYS, _PLACES], use_threads=False).aggregate(sums)
+            unmatched = keys.group_by([*_KEYS, _MATCH_COUNT], use_threads=False).aggregate(sums)
             unmatched = unmatched.filter(
-                pc.equal(unmatched.column("row_count"), unmatched.column(_PLACES))
+                pc.equal(unmatched.column("row_count"), unmatched.column(_MATCH_COUNT))
             )
             self._insert(rows.take(unmatched["row_min"]), unmatched["home_min"].combine_chunks())
 
-    def _insert(self, rows: pa.Table, at: pa.Array[Any]) -> None:
+    def _insert(self, rows: pa.Table, group_numbers: pa.Array[Any]) -> None:
         numbers = row_numbers(rows.num_rows)
         keyed, source = rows.select(_KEYS), self._source(rows)
         inserts = build_inserts(self._context, source, keyed, numbers, self._on_absence)
-        self.place.put_at(inserts.rows, at.take(inserts.numbers))
+        self.assigner.add_assigned(inserts.rows, group_numbers.take(inserts.numbers))
 
 
-def _times(rows: pa.Array[Any]) -> pa.Array[Any]:
+def _occurrences(rows: pa.Array[Any]) -> pa.Array[Any]:
     """Return for each number how often it occurs."""
     counted = pa.table({"row": rows}).group_by("row").aggregate([("row", "count")])
     distinct = counted.column("row").combine_chunks()

@@ -1,4 +1,4 @@
-"""Rows of a write that are in memory: see `row_protocols.py` for the methods."""
+"""Rows of a write in memory; `row_protocols.py` documents the methods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
-from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, in_partition
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, with_partition
 from pyhudi.write.existing_keys import count_existing, drop_existing_keys
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.row_counters import RowCounters
@@ -35,8 +35,10 @@ class MemoryRows:
         """See `UnassignedRows`."""
         combined = tagging.combine(self.context, self.rows)
         if self.counters is not None:
-            crossed = tagging.cross_partition_duplicates(self.context, self.rows, combined)
-            self.counters.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
+            is_in_other_partition = tagging.cross_partition_duplicates(
+                self.context, self.rows, combined
+            )
+            self.counters.cross_partition_duplicates += pc.sum(is_in_other_partition).as_py() or 0
         return self._keep_rows(combined)
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
@@ -62,63 +64,63 @@ class MemoryRows:
     def for_upsert(self) -> AssignedRows:
         """See `UnassignedRows`."""
         context, rows = self.context.recover(), self.rows
-        marked = context.find_delete_markers(rows)
-        located = tagging.tag_upsert(context, rows, marked)
-        kept_in_partition = tagging.count_kept_in_partition(context, rows, marked, located)
+        is_delete = context.find_delete_markers(rows)
+        tag_result = tagging.tag_upsert(context, rows, is_delete)
+        kept_in_partition = tagging.count_kept_in_partition(context, rows, is_delete, tag_result)
         return replace(
-            assign_rows(context, rows, marked, located), kept_in_partition=kept_in_partition
+            assign_rows(context, rows, is_delete, tag_result), kept_in_partition=kept_in_partition
         )
 
     def for_insert(
         self,
         order: tuple[str, ...] = (),
         *,
-        whole: bool = False,  # noqa: ARG002 - all rows are here
+        is_global: bool = False,  # noqa: ARG002 - all rows are here
     ) -> AssignedRows:
         """See `UnassignedRows`."""
         return self._assign(tagging.tag_insert, order)
 
     def for_new_buckets(self) -> AssignedRows:
         """See `UnassignedRows`."""
-        return self._assign(tagging.tag_new_buckets, ()).also_in(self._paths_of_deletes())
+        return self._assign(tagging.tag_new_buckets, ()).with_partitions(self._paths_of_deletes())
 
-    def _assign(self, find: Any, order: tuple[str, ...]) -> AssignedLocalRows:
-        rows = self._live()
+    def _assign(self, tag: Any, order: tuple[str, ...]) -> AssignedLocalRows:
+        rows = self._without_deletes()
         if order:
             rows = rows.take(_sort_indices(rows, order))
         context = self.context.recover()
         none = pa.repeat(pa.scalar(value=False), rows.num_rows)
-        return assign_rows(context, rows, none, find(context, rows, none))
+        return assign_rows(context, rows, none, tag(context, rows, none))
 
     def for_new_files(
         self,
         order: tuple[str, ...] = (),
         *,
-        whole: bool = False,  # noqa: ARG002 - all rows are here
+        is_global: bool = False,  # noqa: ARG002 - all rows are here
         counted: bool = True,  # noqa: ARG002 - counting costs nothing
     ) -> AssignedLocalRows:
         """See `UnassignedRows`."""
-        rows = self._live()
-        paths, numbers = _paths(rows), row_numbers(rows.num_rows)
+        rows = self._without_deletes()
+        paths, row_order = _paths(rows), row_numbers(rows.num_rows)
         if order:
-            numbers = _sort_indices(rows, order)
-            paths = paths.take(numbers)
+            row_order = _sort_indices(rows, order)
+            paths = paths.take(row_order)
         inserts = {
             partition: rows.take(part) if order else SelectedRows(rows, part)
-            for partition, part in group_values(paths, numbers)
+            for partition, part in group_values(paths, row_order)
         }
-        placed = AssignedLocalRows(self.context.recover(), inserts=inserts)
-        return placed.also_in(self._paths_of_deletes())
+        assigned = AssignedLocalRows(self.context.recover(), inserts=inserts)
+        return assigned.with_partitions(self._paths_of_deletes())
 
     def _paths_of_deletes(self) -> list[str]:
         """Return the partition paths of delete rows."""
-        marked = self.context.find_delete_markers(self.rows)
-        paths: list[str] = _paths(self.rows).filter(marked).unique().to_pylist()
+        is_delete = self.context.find_delete_markers(self.rows)
+        paths: list[str] = _paths(self.rows).filter(is_delete).unique().to_pylist()
         return paths
 
-    def _live(self) -> pa.Table:
-        marked = self.context.find_delete_markers(self.rows)
-        return self.rows.filter(pc.invert(marked)) if pc.any(marked).as_py() else self.rows
+    def _without_deletes(self) -> pa.Table:
+        is_delete = self.context.find_delete_markers(self.rows)
+        return self.rows.filter(pc.invert(is_delete)) if pc.any(is_delete).as_py() else self.rows
 
 
 def _sort_indices(rows: pa.Table, order: tuple[str, ...]) -> pa.Array[Any]:
@@ -131,18 +133,18 @@ def _paths(rows: pa.Table) -> pa.Array[Any]:
 
 
 def assign_rows(
-    context: WriteContext, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+    context: WriteContext, rows: pa.Table, is_delete: pa.Array[Any], tag_result: TagResult
 ) -> AssignedLocalRows:
-    """Assign rows by the result of an index. Deletes of missing keys are dropped.
+    """Assign tagged rows to file groups, the others to partitions. Drop deletes of missing keys.
 
-    marked_deleted: for each row whether it deletes its key.
+    is_delete: for each row whether it deletes its key.
     """
-    tagged, groups = located.tagged, located.groups
-    new = find_untagged(rows.num_rows, tagged)
-    new = new.filter(pc.invert(marked_deleted.take(new)))
+    tagged, groups = tag_result.tagged, tag_result.groups
+    inserted = find_untagged(rows.num_rows, tagged)
+    inserted = inserted.filter(pc.invert(is_delete.take(inserted)))
     updates, deletes = dict(tagged.by_group()), tagged.leaving()
     if updates or deletes:
-        # One chunk, because taking rows from many chunks scans all of them for each group.
+        # Taking rows from many chunks scans all chunks for each group.
         rows = rows.combine_chunks()
     keys, base_rows = rows.column(RECORD_KEY), tagged.base_rows_by_group()
     return AssignedLocalRows(
@@ -150,9 +152,9 @@ def assign_rows(
         groups,
         updates={
             number: GroupRows(
-                in_partition(rows.take(at), groups[number].slice.partition),
+                with_partition(rows.take(at), groups[number].slice.partition),
                 len(at),
-                pc.sum(marked_deleted.take(at)).as_py() or 0,
+                pc.sum(is_delete.take(at)).as_py() or 0,
                 base_rows.get(number),
             )
             for number, at in updates.items()
@@ -162,35 +164,34 @@ def assign_rows(
         },
         inserts={
             path: SelectedRows(rows, part)
-            for path, part in group_values(_paths(rows).take(new), new)
+            for path, part in group_values(_paths(rows).take(inserted), inserted)
         },
         missing_keys=_select_missing(rows, tagged),
     )
 
 
 def _select_missing(keys: pa.Table, tagged: Tagged) -> pa.Table:
-    """Return the missing keys, as a copy, since the rows are released file by file."""
+    """Return a copy of the missing keys, since rows are released file by file."""
     return keys.select([RECORD_KEY, PARTITION_PATH]).take(find_untagged(keys.num_rows, tagged))
 
 
 def assign_deletes(
     context: WriteContext, keys: pa.Table, *, in_partitions: bool
 ) -> AssignedLocalRows:
-    """Assign keys to delete, by the index of a recovered table.
+    """Assign keys to delete to file groups, by the index of a recovered table.
 
-    keys: columns record key and partition path. The path counts only if keys are looked up
-    `in_partitions`.
+    keys: columns record key and partition path. The path is ignored unless `in_partitions`.
     """
-    located = tagging.tag_delete(context, keys, in_partitions=in_partitions)
+    tag_result = tagging.tag_delete(context, keys, in_partitions=in_partitions)
     record_keys, base_rows = (
         keys.column(RECORD_KEY).combine_chunks(),
-        located.tagged.base_rows_by_group(),
+        tag_result.tagged.base_rows_by_group(),
     )
     deletes = {
         number: DeletedKeys(record_keys.take(at), base_rows.get(number))
-        for number, at in located.tagged.by_group()
+        for number, at in tag_result.tagged.by_group()
     }
-    missing_keys = _select_missing(keys, located.tagged)
+    missing_keys = _select_missing(keys, tag_result.tagged)
     if not in_partitions:
         missing_keys = missing_keys.drop_columns([PARTITION_PATH])
-    return AssignedLocalRows(context, located.groups, deletes=deletes, missing_keys=missing_keys)
+    return AssignedLocalRows(context, tag_result.groups, deletes=deletes, missing_keys=missing_keys)

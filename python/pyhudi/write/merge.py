@@ -1,7 +1,7 @@
-"""Merge of a source into the table by record key, clause by clause, in one commit.
+"""Merge of a source into the table by record key, in one commit.
 
-A small source is in memory, and so are the rows that it changes; a large one spills to local files:
-`large_merge.py`.
+A small source and the rows that it changes are in memory; a large one spills to local files
+(`large_merge.py`).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
-_WHOLE = 16
-"""A source, and the matching rows of the table, are in memory up to this part of the limit."""
+_IN_MEMORY = 16
+"""A source with its matching rows of the table is in memory up to this part of the limit."""
 
 
 def merge(
@@ -66,8 +66,8 @@ def merge(
 ) -> WriteResult:
     """Execute a merge; see `pyhudi.api.merge_builder.Merge` for its meaning.
 
-    on: as in `check_on`; the table may have been recreated since that check. memory_limit: bytes,
-    as in `input_rows.memory_limit`.
+    on: see `check_on`, which runs again because the table may have been recreated. memory_limit:
+    see `input_rows.memory_limit`.
 
     Raises `SchemaMismatch` for a source without key or partition columns, or with a duplicate key,
     and for values that do not fit; `ConfigError` for invalid clauses; otherwise as `upsert` does.
@@ -77,18 +77,18 @@ def merge(
     check_on(context.config, on)
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
-        # Without a row it has no columns that clauses could refer to.
+        # Clauses cannot refer to columns of an empty list.
         source, clauses = context.input_types.empty_table(), ()
     counters = None if is_spark_frame(source) else RowCounters()
-    source_rows = source if counters is None else _take_source(context, source, limit, counters)
+    source_rows = source if counters is None else _read_source(context, source, limit, counters)
     with _merge_source(context, source_rows, clauses) as changes:
-        seen = check_file_groups_unchanged(changes.seen)
+        groups_read = check_file_groups_unchanged(changes.groups_read)
         return with_row_counts(
             write(
                 changes,
                 UPSERT,
                 deletes=True,
-                commit_checks=[*_checks_of_missing_keys(source_rows, changes), seen],
+                commit_checks=[*_checks_of_missing_keys(source_rows, changes), groups_read],
             ),
             counters,
         )
@@ -104,32 +104,32 @@ def check_on(config: TableConfig, on: Sequence[str] | None) -> None:
         )
 
 
-def _take_source(
+def _read_source(
     context: WriteContext, source: Any, limit: int, counters: RowCounters
 ) -> pa.Table | LargeSource:
     """Return the source in memory, or in chunks if it is too large for that."""
     schema, batches = read_batches(source)
-    pieces = counters.count_pieces(input_rows.pieces(schema, batches, limit))
+    chunks = counters.count_chunks(input_rows.chunks(schema, batches, limit))
     width = row_bytes(data_schema(context.schema.arrow))
     buffered: list[pa.Table] = []
     size = 0
-    for piece in pieces:
-        buffered.append(piece)
-        size += max(piece.nbytes, piece.num_rows * width)
-        if size > limit // _WHOLE:
-            return LargeSource(schema, input_rows.drain(buffered, pieces), limit)
+    for chunk in chunks:
+        buffered.append(chunk)
+        size += max(chunk.nbytes, chunk.num_rows * width)
+        if size > limit // _IN_MEMORY:
+            return LargeSource(schema, input_rows.drain(buffered, chunks), limit)
     return pa.concat_tables(buffered)
 
 
 def _checks_of_missing_keys(source: Any, changes: AssignedRows) -> list[CommitCheck]:
-    missing = check_missing_keys(changes)
-    return source.commit_checks if isinstance(source, LargeSource) else missing
+    checks = check_missing_keys(changes)
+    return source.commit_checks if isinstance(source, LargeSource) else checks
 
 
 def _merge_source(
     context: WriteContext, source: Any, clauses: Sequence[MergeClause]
 ) -> AbstractContextManager[AssignedRows]:
-    """The changes that a source leads to, on a recovered table."""
+    """Merge a source into the recovered table and yield the changes."""
     if is_spark_frame(source):
         merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merge_by_key(
             context, source, clauses
@@ -150,19 +150,25 @@ def _merge_in_memory(
     on_absence = check_clauses(context, source, clauses, matched=False)
     context = context.recover()
     deletes = any(clause.values is None for clause in on_match)
-    located = tagging.tag_merge(context, keyed, deletes=deletes)
-    groups = located.groups
-    matches = {n: rows for n, rows in located.tagged.by_group() if not groups[n].is_new}
+    tag_result = tagging.tag_merge(context, keyed, deletes=deletes)
+    groups = tag_result.groups
+    matches = {n: rows for n, rows in tag_result.tagged.by_group() if not groups[n].is_new}
     check_free(context, (groups[number] for number in matches))
-    hits = _match(context, source, keyed, matches, groups, on_match)
-    live = [rows.take(hits[number].matched) for number, rows in matches.items()]
-    inserted = build_inserts(context, source, keyed, _fresh(keyed.num_rows, live), on_absence)
-    deleted = {n: hit.deleted.column(RECORD_KEY) for n, hit in hits.items() if hit.deleted.num_rows}
+    results = _match(context, source, keyed, matches, groups, on_match)
+    matched = [rows.take(results[number].matched) for number, rows in matches.items()]
+    inserted = build_inserts(
+        context, source, keyed, _find_unmatched(keyed.num_rows, matched), on_absence
+    )
+    deleted = {
+        n: result.deleted.column(RECORD_KEY)
+        for n, result in results.items()
+        if result.deleted.num_rows
+    }
     deleted_keys = {number: DeletedKeys(keys.combine_chunks()) for number, keys in deleted.items()}
-    # A concurrent write may let the clauses change a row that they leave unchanged now.
-    seen = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
-    changes = _assign_rows(context, hits, inserted, located)
-    yield replace(changes, deletes=deleted_keys, missing_keys=keyed, seen=seen)
+    # After a concurrent write the clauses may change rows that they leave unchanged now.
+    groups_read = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
+    changes = _assign_rows(context, results, inserted, tag_result)
+    yield replace(changes, deletes=deleted_keys, missing_keys=keyed, groups_read=groups_read)
 
 
 def _match(
@@ -173,7 +179,7 @@ def _match(
     groups: Sequence[FileGroup],
     clauses: tuple[Clause, ...],
 ) -> dict[int, Matched]:
-    """Match the source's rows with the file groups that have their keys, by group number."""
+    """Match the source's rows with the file groups of their keys; results by group number."""
     reads = tasks_for_groups(context, [groups[number] for number in matches])
     keys = keyed.column(RECORD_KEY)
     tasks = [
@@ -194,39 +200,48 @@ def _match(
 # --- rows and files -------------------------------------------------------------------------------
 
 
-def _fresh(count: int, live: list[pa.Array[Any]]) -> pa.Array[Any]:
-    """Return the numbers of the source's rows without a live row in the table."""
+def _find_unmatched(count: int, matched: list[pa.Array[Any]]) -> pa.Array[Any]:
+    """Return the numbers of the source's rows that match no row of the table."""
     numbers = row_numbers(count)
-    existing = pa.concat_arrays([pa.array([], pa.int64()), *live])
+    existing = pa.concat_arrays([pa.array([], pa.int64()), *matched])
     return numbers.filter(pc.invert(pc.is_in(numbers, value_set=existing)))
 
 
 def _assign_rows(
-    context: WriteContext, hits: Mapping[int, Matched], inserted: Inserted, located: TagResult
+    context: WriteContext, results: Mapping[int, Matched], inserted: Inserted, tag_result: TagResult
 ) -> AssignedLocalRows:
-    """Assign new and changed rows to their targets."""
-    rows = [inserted.rows, *(hit.updated for hit in hits.values())]
+    """Assign inserted and updated rows to their targets."""
+    rows = [inserted.rows, *(result.updated for result in results.values())]
     counts = [part.num_rows for part in rows]
     numbers = row_numbers(sum(counts)).slice(counts[0])
-    at = [pa.repeat(pa.scalar(n, pa.int64()), hits[n].updated.num_rows) for n in hits]
-    everything = pa.concat_tables(rows).combine_chunks()
-    back = _back(inserted, located)
-    tagged = Tagged(pa.concat_arrays([back.rows, numbers]), pa.concat_arrays([back.groups, *at]))
-    marked = context.find_delete_markers(everything)
-    return assign_rows(context, everything, marked, TagResult(tagged, located.groups))
+    groups = [pa.repeat(pa.scalar(n, pa.int64()), results[n].updated.num_rows) for n in results]
+    all_rows = pa.concat_tables(rows).combine_chunks()
+    insert_tags = _tag_inserts(inserted, tag_result)
+    tagged = Tagged(
+        pa.concat_arrays([insert_tags.rows, numbers]),
+        pa.concat_arrays([insert_tags.groups, *groups]),
+    )
+    marked = context.find_delete_markers(all_rows)
+    return assign_rows(context, all_rows, marked, TagResult(tagged, tag_result.groups))
 
 
-def _back(inserted: Inserted, located: TagResult) -> Tagged:
-    """Tag new rows that have to go to their buckets, or to the previous location of their keys.
+def _tag_inserts(inserted: Inserted, tag_result: TagResult) -> Tagged:
+    """Tag inserts that go to their buckets, or to the previous location of their keys.
 
-    A deleted key may still be in log files of several groups; its row goes to one in its partition.
+    A deleted key may still be in log files of several groups; its row goes to one of them in its
+    partition.
     """
-    tagged = located.tagged
-    at = pc.index_in(tagged.rows, value_set=inserted.numbers)
-    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
-    own = inserted.rows.column(PARTITION_PATH).combine_chunks().take(at)
-    here = pc.fill_null(pc.equal(own, paths.take(tagged.groups)), fill_value=False)
-    pairs = pa.table({"row": at.filter(here).cast(pa.int64()), "group": tagged.groups.filter(here)})
-    first = pairs.group_by("row").aggregate([("group", "min")])
+    tagged = tag_result.tagged
+    tag_numbers = pc.index_in(tagged.rows, value_set=inserted.numbers)
+    paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
+    partitions = inserted.rows.column(PARTITION_PATH).combine_chunks().take(tag_numbers)
+    is_same = pc.fill_null(pc.equal(partitions, paths.take(tagged.groups)), fill_value=False)
+    pairs = pa.table(
+        {
+            "row": tag_numbers.filter(is_same).cast(pa.int64()),
+            "group": tagged.groups.filter(is_same),
+        }
+    )
+    lowest = pairs.group_by("row").aggregate([("group", "min")])
     none = pa.array([], pa.int64())
-    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in first.columns))
+    return Tagged(*(pa.concat_arrays([none, *column.chunks]) for column in lowest.columns))

@@ -1,8 +1,8 @@
-"""The effect of a merge on rows of its source and the table's rows of the same keys. Pure.
+"""The clauses of a merge, applied to source rows and the table's rows of the same keys. Pure.
 
-The clauses of each type are tried in order, and the first one whose condition holds applies.
-Conditions and values refer to the source's columns as `source.name`, to the table's as
-`target.name`; a plain name is the table's if a row is matched, otherwise the source's.
+The clauses of each type are tried in order; the first one whose condition holds applies. Conditions
+and values refer to the source's columns as `source.name` and to the table's as `target.name`. A
+name without prefix is the table's column for matched rows, otherwise the source's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Match the source of a merge with one file slice. Runs on an engine's workers."""
+"""Matching of a merge source with one file slice; runs on the engine's workers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class MatchTask:
     keys: pa.Array[Any]
     """Record keys of the source's rows."""
     source: pa.Table
-    """Their own columns."""
+    """The source's columns of these rows."""
     clauses: tuple[Clause, ...]
     null_elements: bool = False
-    """Lists that clauses set may contain nulls."""
+    """Whether lists that clauses set may contain nulls."""
     ignored_values: IgnoredUpdateValues | None = None
     """Values that clauses cannot set."""
 
@@ -44,9 +44,9 @@ class Matched:
     """The results of the source rows of one task."""
 
     matched: pa.Array[Any]
-    """Numbers of the task's source rows with a live row in the slice."""
+    """Numbers of the task's source rows that match a row of the slice."""
     updated: pa.Table
-    """New rows, with record key and partition path as the first columns."""
+    """New rows, with record key and partition path first."""
     deleted: pa.Table
     """Record key and partition path of rows to delete."""
 
@@ -58,24 +58,24 @@ def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
     slice's duplicates of a key, or update them; `UnsupportedTableFeature` for values that the merge
     mode would ignore.
     """
-    parts = [_some(task, rows) for rows in _together(task)]
+    parts = [_match(task, rows) for rows in _read_tables(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
-    parts.append(_some(task, schema.empty_table()))
+    parts.append(_match(task, schema.empty_table()))
     result = Matched(
         pa.concat_arrays([part.matched for part in parts]),
         pa.concat_tables([part.updated for part in parts]),
         pa.concat_tables([part.deleted for part in parts]),
     )
-    _check_copies(task.keys, result)
+    _check_duplicates(task.keys, result)
     return result
 
 
-def _check_copies(keys: pa.Array[Any], result: Matched) -> None:
+def _check_duplicates(keys: pa.Array[Any], result: Matched) -> None:
     counts = pc.value_counts(result.matched)
-    copies = counts.filter(pc.greater(counts.field("counts"), 1))
-    if not len(copies):
+    duplicates = counts.filter(pc.greater(counts.field("counts"), 1))
+    if not len(duplicates):
         return
-    duplicate_keys = keys.take(copies.field("values"))
+    duplicate_keys = keys.take(duplicates.field("values"))
     updated, deleted = (
         rows.column(RECORD_KEY).filter(pc.is_in(rows.column(RECORD_KEY), value_set=duplicate_keys))
         for rows in (result.updated, result.deleted)
@@ -84,19 +84,21 @@ def _check_copies(keys: pa.Array[Any], result: Matched) -> None:
         raise duplicate_keys_error(f"the table has duplicates of the key {updated[0].as_py()!r}")
     deleted_counts = pc.value_counts(deleted)
     duplicate_counts = pc.take(
-        copies.field("counts"),
+        duplicates.field("counts"),
         pc.index_in(deleted_counts.field("values"), value_set=duplicate_keys),
     )
-    some = deleted_counts.filter(pc.less(deleted_counts.field("counts"), duplicate_counts))
-    if len(some):
-        key = some.field("values")[0].as_py()
+    partly_deleted = deleted_counts.filter(
+        pc.less(deleted_counts.field("counts"), duplicate_counts)
+    )
+    if len(partly_deleted):
+        key = partly_deleted.field("values")[0].as_py()
         raise duplicate_keys_error(
             f"the table has duplicates of the key {key!r}, and only some of them are deleted"
         )
 
 
-def _together(task: MatchTask) -> Iterator[pa.Table]:
-    """The slice's rows, in groups of a share of the keys, which are hashed once per group."""
+def _read_tables(task: MatchTask) -> Iterator[pa.Table]:
+    """Yield the slice's rows in tables large enough that hashing the keys for each one pays off."""
     buffered: list[pa.RecordBatch] = []
     count = 0
     for batch in read_task(task.read):
@@ -109,32 +111,33 @@ def _together(task: MatchTask) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(buffered)
 
 
-def _some(task: MatchTask, rows: pa.Table) -> Matched:
-    at = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
-    rows = rows.filter(pc.is_valid(at))
-    at = at.drop_null().cast(pa.int64())
-    both = join_sides(task.source.take(at), rows)
+def _match(task: MatchTask, rows: pa.Table) -> Matched:
+    key_numbers = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
+    rows = rows.filter(pc.is_valid(key_numbers))
+    key_numbers = key_numbers.drop_null().cast(pa.int64())
+    joined = join_sides(task.source.take(key_numbers), rows)
     meta = rows.select([RECORD_KEY, PARTITION_PATH])
     schema = data_schema(task.read.schema)
     updated, deleted = [_with_meta(meta.slice(0, 0), schema.empty_table())], [meta.slice(0, 0)]
-    for clause, numbers in zip(task.clauses, select_rows(both, task.clauses), strict=True):
+    for clause, numbers in zip(task.clauses, select_rows(joined, task.clauses), strict=True):
         if clause.values is None:
             deleted.append(meta.take(numbers))
             continue
-        new = project(both.take(numbers), clause.values)
-        old = rows.take(numbers)
+        projected = project(joined.take(numbers), clause.values)
+        previous = rows.take(numbers)
         columns = {
-            name: (new if name in clause.values else old).column(name) for name in schema.names
+            name: (projected if name in clause.values else previous).column(name)
+            for name in schema.names
         }
         stored = set(schema.names) - set(clause.values)
         data = conform(pa.table(columns), schema, stored=stored, null_elements=task.null_elements)
         if task.ignored_values is not None:
-            task.ignored_values.check(old, data, clause.values)
+            task.ignored_values.check(previous, data, clause.values)
         updated.append(_with_meta(meta.take(numbers), data))
-    return Matched(at, pa.concat_tables(updated), pa.concat_tables(deleted))
+    return Matched(key_numbers, pa.concat_tables(updated), pa.concat_tables(deleted))
 
 
 def _with_meta(meta: pa.Table, data: pa.Table) -> pa.Table:
-    for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
-        data = data.add_column(place, pa.field(name, pa.string()), meta.column(name))
+    for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+        data = data.add_column(position, pa.field(name, pa.string()), meta.column(name))
     return data

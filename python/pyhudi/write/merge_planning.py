@@ -1,4 +1,4 @@
-"""The steps of a merge for any source: its keys, its clauses, new rows."""
+"""Planning of a merge, for any source: keys, clauses, inserts."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from pyhudi.write.write_context import WriteContext
 class MergeClause:
     """A clause as the caller passes it."""
 
-    kind: str
+    action: str
     """"update", "delete" or "insert"."""
     where: str | pc.Expression | None = None
     values: Mapping[str, Any] | None = None
-    """None for an update or insert: every column of the source."""
+    """None sets every column of the source."""
 
 
 def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
-    """Return the read tasks of file groups that have keys of the source."""
+    """Return the read tasks of file groups with keys of the source."""
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read_slice for group in groups]
     return plan_slices(context.table, slices, columns, context.task_memory, context.virtual_keys)
@@ -56,8 +56,8 @@ def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
 
 def check_once(context: WriteContext, keyed: pa.Table) -> None:
     """Raise `SchemaMismatch` for a duplicate key of the source."""
-    known_by = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
-    if keyed.group_by(known_by).aggregate([]).num_rows < keyed.num_rows:
+    identity = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
+    if keyed.group_by(identity).aggregate([]).num_rows < keyed.num_rows:
         msg = "the source has several rows of one key"
         raise SchemaMismatch(msg, hint="Keep one row per key in the source.")
 
@@ -68,15 +68,15 @@ def check_clauses(
     """Return the clauses for matched or unmatched rows, checked against both schemas."""
     schema = data_schema(context.schema.arrow)
     names = merge_clauses.names(source.schema, schema if matched else ())
-    both = join_sides(source.slice(0, 0), schema.empty_table() if matched else None)
+    joined = join_sides(source.slice(0, 0), schema.empty_table() if matched else None)
     checked = [
         _clause(context, source, names, clause)
         for clause in clauses
-        if (clause.kind != "insert") is matched
+        if (clause.action != "insert") is matched
     ]
-    select_rows(both, checked)
+    select_rows(joined, checked)
     for clause in checked:
-        project(both, clause.values or {})
+        project(joined, clause.values or {})
     return tuple(checked)
 
 
@@ -87,16 +87,16 @@ def _clause(context: WriteContext, source: pa.Table, names: Names, clause: Merge
     elif not isinstance(condition, (pc.Expression, type(None))):
         msg = f"where: {condition!r} is not a merge condition"
         raise ConfigError(msg, hint="Give a SQL expression as a string, or a pyarrow expression.")
-    if clause.kind == "delete":
+    if clause.action == "delete":
         return Clause(condition, None)
     schema = data_schema(context.schema.arrow)
     values = clause.values
     if values is None:
         fixed = {*context.config.record_key_fields, *context.config.partition_fields}
-        skipped = fixed if clause.kind == "update" else set()
+        skipped = fixed if clause.action == "update" else set()
         checks.check_known_columns(source.column_names, schema)
         values = {name: f'source."{name}"' for name in source.column_names if name not in skipped}
-    if clause.kind == "update":
+    if clause.action == "update":
         # A matched row has the source's key, but not always its partition.
         check_settable(context, values, same_key=clause.values is None)
     checks.check_known_columns(list(values), schema)
@@ -105,7 +105,7 @@ def _clause(context: WriteContext, source: pa.Table, names: Names, clause: Merge
 
 @dataclass(frozen=True)
 class Inserted:
-    """New rows, and the numbers of the source's rows that they come from."""
+    """Inserted rows and the numbers of their source rows."""
 
     rows: pa.Table
     numbers: pa.Array[Any]
@@ -113,9 +113,9 @@ class Inserted:
 
 def build_inserts(
     context: WriteContext,
-    given: pa.Table,
+    source_rows: pa.Table,
     keyed: pa.Table,
-    fresh: pa.Array[Any],
+    unmatched: pa.Array[Any],
     clauses: tuple[Clause, ...],
 ) -> Inserted:
     """Build the rows that clauses insert for unmatched rows of the source.
@@ -123,21 +123,21 @@ def build_inserts(
     Raises `ConfigError` if their keys differ from the source's.
     """
     schema = data_schema(context.schema.arrow)
-    source = join_sides(given.take(fresh), None)
+    joined = join_sides(source_rows.take(unmatched), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
-    for clause, chosen in zip(clauses, select_rows(source, clauses), strict=True):
-        new = project(source.take(chosen), clause.values or {})
-        set_columns = frozenset(new.column_names)
+    for clause, selected in zip(clauses, select_rows(joined, clauses), strict=True):
+        projected = project(joined.take(selected), clause.values or {})
+        set_columns = frozenset(projected.column_names)
         columns = {
-            field.name: new.column(field.name)
+            field.name: projected.column(field.name)
             if field.name in set_columns
-            else pa.nulls(len(chosen), field.type)
+            else pa.nulls(len(selected), field.type)
             for field in schema
         }
         parts.append(
             conform(pa.table(columns), schema, null_elements=context.options.null_elements)
         )
-        numbers.append(fresh.take(chosen))
+        numbers.append(unmatched.take(selected))
     inserted = pa.concat_arrays(numbers)
     rows = add_keys(pa.concat_tables(parts).combine_chunks(), context.key_spec())
     if not rows.select([RECORD_KEY, PARTITION_PATH]).equals(keyed.take(inserted)):

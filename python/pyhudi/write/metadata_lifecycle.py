@@ -1,10 +1,10 @@
-"""Build, rebuild and removal of the metadata table or of single partitions of it.
+"""Build, rebuild and removal of the metadata table and of its partitions.
 
-This executes `create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index`, and
-writes with `hoodie.metadata.enable=true` to a table with missing partitions. A removed partition is
-deleted from the properties first, then from the definitions, then from storage, so that no reader
-sees half of it. A pending rebuild is recorded in the properties (`metadata/pending_operation.py`),
-and the next writer builds it if its writer failed. The content of partitions is not known here.
+`create_table`, `HudiTable.rebuild_metadata`, `create_index` and `drop_index` call this module, and
+writes with `hoodie.metadata.enable=true` to a table with missing partitions. A partition is removed
+from the properties first, then from the definitions, then from storage, so no reader sees a part of
+it. The properties record a pending build (`metadata/pending_operation.py`), which the next writer
+completes if its writer failed. `metadata/partition_types` defines the content of partitions.
 """
 
 from __future__ import annotations
@@ -38,20 +38,15 @@ from pyhudi.metadata.index_definitions import (
     index_definitions,
     parse_definitions,
 )
-from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import check_can_start, initialize_partitions
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
-    KINDS,
     check_makeable,
     in_order,
-    kind_asked,
-    kinds_of,
     new_definitions,
-    partitions_asked,
     select_partitions,
 )
-from pyhudi.metadata.pending_operation import PendingOperation, all_of
+from pyhudi.metadata.pending_operation import PendingOperation, full_rebuild
 from pyhudi.metadata.statistics_columns import (
     UndefinedStatistics,
     check_defined,
@@ -71,16 +66,16 @@ from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_change import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes
-from pyhudi.write import abandoned_indexing, async_indexing
+from pyhudi.write import async_indexing
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_for_change
 
 
 def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the partitions of a new table's metadata table, none if it gets no such table.
+    """Return the partitions of a new table's metadata table; none for a table without one.
 
-    A record index is among them unless the options choose another index or the table has no key.
+    They include a record index unless the options choose another index or the table has no key.
     Raises `ConfigError` and `UnsupportedTableFeature` for options that do not match the table.
     """
     metadata_options = MetadataOptions.of(options)
@@ -103,91 +98,97 @@ def with_pending_partitions(
 ) -> TableConfig:
     """Record the partitions to build in a new table's properties."""
     definitions = new_definitions(partitions, PartitionRequest(config, MetadataOptions.of(options)))
-    by = InstantGenerator(clock, config.timezone).next()
-    undone = PendingOperation(by, config.version.code, in_order(set(partitions)), definitions)
-    return TableConfig({**config.properties, **undone.properties})
+    heartbeat = InstantGenerator(clock, config.timezone).next()
+    pending = PendingOperation(
+        heartbeat, config.version.code, in_order(set(partitions)), definitions
+    )
+    return TableConfig({**config.properties, **pending.properties})
 
 
-def make_partitions(table: WritableTable, partitions: Collection[str]) -> None:
-    """Build partitions of the metadata table by the options of the table's handle."""
+def build_partitions(table: WritableTable, partitions: Collection[str]) -> None:
+    """Build partitions of the metadata table with the options of the table's handle."""
     clock = SystemClock()
     handle = Handle.of(table, clock)
-    with _at_work(handle, clock) as (_, by):
-        _make(handle, set(partitions), MetadataOptions.of(table.options), clock, by)
+    with build_session(handle, clock) as (_, heartbeat):
+        build(handle, set(partitions), MetadataOptions.of(table.options), clock, heartbeat)
 
 
 def before_write(table: WritableTable, clock: Clock | None) -> TableConfig:
-    """Finish a pending operation, build the partitions that options request, return the properties.
+    """Finish a pending operation, build requested partitions, and return the table's properties.
 
-    Options matter only if `hoodie.metadata.enable` is set to true. Raises as
-    `initialize_partitions` does, and as opening the table for a write does; `CommitConflict` if
-    another writer is active.
+    Options request partitions only if `hoodie.metadata.enable` is true. Raises as
+    `initialize_partitions` and `WriteContext.open` do, and `CommitConflict` if another writer is
+    active.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     config = finish_pending_operation(handle, clock)
     if (
         not parse_bool(table.options, METADATA_ENABLE, default=False)
-        or PendingOperation.of(config).beside
+        or PendingOperation.of(config).is_concurrent
     ):
         return config
     options = MetadataOptions.of(table.options)
     requested = set(select_partitions(PartitionRequest(config, options)))
     if config.metadata_partitions:
-        # Partitions that were dropped, or omitted at creation, return by their own option alone.
+        # Statistics that were dropped, or omitted at creation, are built only if requested by name.
         flags = {COLUMN_STATS: options.column_stats, PARTITION_STATS: options.partition_stats}
         requested -= {name for name, flag in flags.items() if not flag}
     if not requested - set(config.metadata_partitions):
         return config
-    with _at_work(handle, clock) as (_, by):
-        _make(handle, requested, options, clock, by)
+    with build_session(handle, clock) as (_, heartbeat):
+        build(handle, requested, options, clock, heartbeat)
     return TableConfig.load(table.storage, clock)
 
 
 def finish_pending_operation(table: WritableTable, clock: Clock | None) -> TableConfig:
-    """Return the table's properties after completing the operation of a failed writer.
+    """Complete the operation of a failed writer and return the table's properties.
 
-    If that fails, the operation stays pending, with a `MetadataTableWarning`. Rows are correct all
-    the same: while a record index waits for its rebuild, all rows are read instead. Raises
-    `CommitConflict` if the operation's writer is active.
+    If that fails, it warns with `MetadataTableWarning` and the operation stays pending. Lookups
+    then read all keys instead of a missing record index. Raises `CommitConflict` if the operation's
+    writer is active.
     """
     clock = clock or SystemClock()
     previous = table.previous_config if isinstance(table, Handle) else None
     config = TableConfig.load(table.storage, clock, previous)
-    undone = PendingOperation.of(config)
-    if not undone or not config.version.writable:
+    pending = PendingOperation.of(config)
+    if not pending or not config.version.writable:
         return config
-    if undone.beside and live_instants(table.storage, {undone.by}, clock):
+    if pending.is_concurrent and live_instants(table.storage, {pending.heartbeat}, clock):
         return config
     handle = Handle.of(table, clock)
-    with _at_work(handle, clock) as (config, by):
+    with build_session(handle, clock) as (config, heartbeat):
         # Another writer may have completed it.
         if PendingOperation.of(config):
-            rebuild_dropped_partitions(handle, clock, by)
+            rebuild_dropped_partitions(handle, clock, heartbeat)
     return TableConfig.load(table.storage, clock)
 
 
 def define_statistics(table: WritableTable, clock: Clock | None = None) -> None:
-    """Rebuild column statistics that have no definition, with the columns that Hudi chooses.
+    """Rebuild column statistics without a definition, for the columns that Hudi selects.
 
-    Nothing records the columns and the index version of the old ones.
+    Without a definition, their columns and index version are unknown.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     config = TableConfig.load(handle.storage, clock)
     if not _has_undefined_statistics(handle, config):
         return
-    with _at_work(handle, clock) as (config, by):
+    with build_session(handle, clock) as (config, heartbeat):
         if _has_undefined_statistics(handle, config):
             undefined = [
                 name
                 for name in config.metadata_partitions
                 if name in (COLUMN_STATS, PARTITION_STATS)
             ]
-            before = PendingOperation.of(config)
-            again = replace(all_of(handle.storage, config), by=by, moving=before.moving)
-            _take_away(handle, config, undefined, clock, again)
-            rebuild_dropped_partitions(handle, clock, by)
+            previous = PendingOperation.of(config)
+            rebuild_plan = replace(
+                full_rebuild(handle.storage, config),
+                heartbeat=heartbeat,
+                changes_layout=previous.changes_layout,
+            )
+            remove_partitions(handle, config, undefined, clock, rebuild_plan)
+            rebuild_dropped_partitions(handle, clock, heartbeat)
 
 
 def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
@@ -199,7 +200,7 @@ def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
 
 
 def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
-    """Add commits missing in the metadata table; return whether it succeeded (`catching_up.py`)."""
+    """Add missing commits to the metadata table; return whether it worked (`catching_up.py`)."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.lock_manager.critical_section():
@@ -209,17 +210,20 @@ def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
 
 
 @contextmanager
-def _at_work(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
-    with build_heartbeat(handle.storage, clock, handle.lock_manager) as (config, by):
-        if PendingOperation.of(config).beside:
-            async_indexing.remove_left(open_for_change(handle, clock, config), by)
-        yield config, by
+def build_session(handle: Handle, clock: Clock) -> Iterator[tuple[TableConfig, str]]:
+    """Hold a heartbeat for a build in a critical section; see `build_heartbeat`."""
+    with build_heartbeat(handle.storage, clock, handle.lock_manager) as (config, heartbeat):
+        if PendingOperation.of(config).is_concurrent:
+            async_indexing.remove_pending_indexing(
+                open_for_change(handle, clock, config), heartbeat
+            )
+        yield config, heartbeat
 
 
-def rebuild_dropped_partitions(table: Handle, clock: Clock, by: str) -> None:
-    """Rebuild the partitions that the table's properties record as pending, if possible."""
+def rebuild_dropped_partitions(table: Handle, clock: Clock, heartbeat: str) -> None:
+    """Rebuild the pending partitions of the table's properties; a failure is a warning."""
     try:
-        _make(table, set(), MetadataOptions.of(table.options), clock, by)
+        build(table, set(), MetadataOptions.of(table.options), clock, heartbeat)
     except HudiError as error:
         cause = without_hint(error)
         warn(
@@ -238,30 +242,30 @@ def rebuild(
 ) -> tuple[str, ...]:
     """Rebuild the metadata table; see `HudiTable.rebuild_metadata`, whose limit is `memory`.
 
-    stale: paths that it lists although their commits were rolled back.
+    stale: paths that the metadata table lists although their commits were rolled back.
     """
     clock, memory = clock or SystemClock(), memory_limit(memory)
     handle = Handle.of(table, clock)
     options = MetadataOptions.of(table.options)
     define_statistics(handle, clock)
-    with _at_work(handle, clock) as (config, by):
-        again = all_of(table.storage, config)
-        check_makeable(again.partitions)
-        partitions = again.partitions_for(config.version)
-        if not again.partitions:
+    with build_session(handle, clock) as (config, heartbeat):
+        rebuild_plan = full_rebuild(table.storage, config)
+        check_makeable(rebuild_plan.partitions)
+        partitions = rebuild_plan.partitions_for(config.version)
+        if not rebuild_plan.partitions:
             partitions = select_partitions(PartitionRequest(config, options))
         context = WriteContext.open(handle.without_index_options(), clock)
         _check_free(context)
         context.check_files(stale)
-        as_before = _as_before(context, options, again)
+        options_of_build = _with_previous_choices(context, options, rebuild_plan)
         new_definitions(
-            partitions, PartitionRequest(config, as_before, schema=context.schema.arrow)
+            partitions, PartitionRequest(config, options_of_build, schema=context.schema.arrow)
         )
-        if again.partitions:
-            moving = PendingOperation.of(config).moving
-            again = replace(again, by=by, moving=moving)
-            _take_away(handle, config, config.metadata_partitions, clock, again)
-        return _make(handle, set(partitions), options, clock, by, memory=memory)
+        if rebuild_plan.partitions:
+            changes_layout = PendingOperation.of(config).changes_layout
+            rebuild_plan = replace(rebuild_plan, heartbeat=heartbeat, changes_layout=changes_layout)
+            remove_partitions(handle, config, config.metadata_partitions, clock, rebuild_plan)
+        return build(handle, set(partitions), options, clock, heartbeat, memory=memory)
 
 
 @contextmanager
@@ -270,182 +274,102 @@ def without_metadata_table(handle: Handle, clock: Clock) -> Iterator[None]:
 
     If the block or the rebuild fails, the next write builds it.
     """
-    with _at_work(handle, clock) as (config, by):
-        again = replace(all_of(handle.storage, config), by=by)
-        _take_away(handle, config, config.metadata_partitions, clock, again)
+    with build_session(handle, clock) as (config, heartbeat):
+        rebuild_plan = replace(full_rebuild(handle.storage, config), heartbeat=heartbeat)
+        remove_partitions(handle, config, config.metadata_partitions, clock, rebuild_plan)
         yield
-        rebuild_dropped_partitions(handle, clock, by)
+        rebuild_dropped_partitions(handle, clock, heartbeat)
 
 
 def _check_free(context: WriteContext) -> None:
-    """Raise `CommitConflict` for a pending instant that would abort a build halfway."""
+    """Raise `CommitConflict` for a pending instant that would abort the build."""
     timeline = context.timeline
     check_no_live_writer(context.table, timeline)
-    settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    resolvable = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
     check_can_start(
-        context.config, [pending for pending in timeline.pending() if pending not in settled]
+        context.config, [pending for pending in timeline.pending() if pending not in resolvable]
     )
 
 
-def _as_before(
-    context: WriteContext, options: MetadataOptions, undone: PendingOperation
+def _with_previous_choices(
+    context: WriteContext, options: MetadataOptions, pending: PendingOperation
 ) -> MetadataOptions:
-    """Return the options with the type of record index and the statistics columns of before.
+    """Return the options with the previous type of record index and columns of statistics.
 
     Columns that the options name take precedence.
     """
     version = context.config.version
-    if RECORD_INDEX in undone.partitions_for(version):
-        options = replace(options, record_index_by_partition=undone.by_partition)
-    stats_choice = undone.column_stats if version.has_index_definitions else None
-    if options.stats_columns or stats_choice is None or COLUMN_STATS not in undone.partitions:
+    if RECORD_INDEX in pending.partitions_for(version):
+        options = replace(options, record_index_by_partition=pending.by_partition)
+    stats_choice = pending.column_stats if version.has_index_definitions else None
+    if options.stats_columns or stats_choice is None or COLUMN_STATS not in pending.partitions:
         return options
     return with_column_choice(stats_choice, options, context.schema.arrow, version)
 
 
-def create_index(
-    table: WritableTable,
-    asked: IndexRequest,
-    clock: Clock | None = None,
-    *,
-    concurrently: bool = False,
-) -> tuple[str, ...]:
-    """Adds an index to the metadata table; see `HudiTable.create_index`."""
-    clock = clock or SystemClock()
-    handle = Handle.of(table, clock)
-    index_type = kind_asked(asked)
-    options = MetadataOptions.of(table.options)
-    finish_pending_operation(handle, clock)
-    if concurrently:
-        return async_indexing.create(handle, asked, options, clock)
-    with _at_work(handle, clock) as (config, by):
-        if index_type.has_names:
-            defined = index_type.define(table.storage, config, asked)
-            _check_new(config, *defined)
-            return _make(handle, set(defined), options, clock, by, defined)
-        _check_new(config, index_type.name)
-        only = index_type.options_for_create_index(options, asked)
-        partitions = partitions_asked(index_type, PartitionRequest(config, only))
-        return _make(handle, set(partitions), only, clock, by)
-
-
-def _check_new(config: TableConfig, name: str) -> None:
-    if name in (*config.metadata_partitions, *PendingOperation.of(config).partitions):
-        msg = f"the table already has the index {name}"
-        raise ConfigError(msg, hint="Drop it first to create another one.")
-
-
-def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> tuple[str, ...]:
-    """Remove an index; see `HudiTable.drop_index`."""
-    clock = clock or SystemClock()
-    handle = Handle.of(table, clock)
-    left_by_hudi = abandoned_indexing.take_back(handle, name, clock)
-    if left_by_hudi:
-        return left_by_hudi
-    with _at_work(handle, clock) as (config, by):
-        dropped = _partitions_to_drop(config, name)
-        undone = PendingOperation.of(config)
-        remaining = replace(
-            undone,
-            by=by,
-            partitions=tuple(kept for kept in undone.partitions if kept not in dropped),
-            definitions={k: kept for k, kept in undone.definitions.items() if k not in dropped},
-        )
-        kept = _take_away(handle, config, dropped, clock, remaining)
-        if undone:
-            kept.update(table.storage, remaining.properties, clock)
-        else:
-            kept.update(table.storage, {}, clock, removed=(UNFINISHED,))
-    return dropped
-
-
-def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
-    """Return the partitions to drop with an index. Raises `ConfigError` if there is none.
-
-    Partitions with a pending rebuild count as existing.
-    """
-    listed = tuple(
-        dict.fromkeys((*config.metadata_partitions, *PendingOperation.of(config).partitions))
-    )
-    named = (partition_type.name + name for partition_type in KINDS if partition_type.has_names)
-    index = next((partition for partition in (name, *named) if partition in listed), None)
-    if index is None:
-        msg = f"the table has no index {name!r}"
-        raise ConfigError(msg, hint=f"It has {', '.join(listed) or 'no metadata table'}.")
-    if index == FILES:
-        return listed
-    dropped = [index]
-    for partition_type, other in kinds_of(listed):
-        if partition_type.needs == index and not partition_type.goes_along:
-            msg = f"the index {other} needs {index}"
-            raise ConfigError(msg, hint=f"Drop {other} first.")
-        if partition_type.needs == index:
-            dropped.append(other)
-    return tuple(partition for partition in listed if partition in dropped)
-
-
-def _take_away(
+def remove_partitions(
     handle: Handle,
     config: TableConfig,
     removed: Collection[str],
     clock: Clock,
-    undone: PendingOperation,
+    pending: PendingOperation,
 ) -> TableConfig:
-    """Remove partitions of the metadata table, all with `files`; return the new properties.
+    """Remove partitions of the metadata table; return the new properties.
 
-    undone: the operation that then remains, in addition to the removal of directories.
+    Removing `files` removes the whole metadata table. pending: the operation that is pending
+    afterwards, in addition to the removal of directories.
     """
     check_not_building(config)
     handle.lock_manager.check_held()
     storage = handle.storage
     remaining = [partition for partition in config.metadata_partitions if partition not in removed]
-    undone = replace(undone, version=config.version.code, removed=in_order(set(removed)))
+    pending = replace(pending, version=config.version.code, removed=in_order(set(removed)))
     if FILES in removed or not remaining:
         properties = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
-        config = config.update(storage, undone.properties, clock, removed=properties)
+        config = config.update(storage, pending.properties, clock, removed=properties)
         change_definitions(storage, config, {}, removed=removed)
         remove_metadata_table(storage, handle.lock_manager)
         return config
-    changes = {names.METADATA_PARTITIONS: ",".join(remaining), **undone.properties}
+    changes = {names.METADATA_PARTITIONS: ",".join(remaining), **pending.properties}
     config = config.update(storage, changes, clock)
     change_definitions(storage, config, {}, removed=removed)
     clear_partitions(storage, removed, handle.lock_manager)
     return config
 
 
-def _make(
+def build(
     table: Handle,
     partitions: set[str],
     options: MetadataOptions,
     clock: Clock,
-    by: str,
+    heartbeat: str,
     definitions: Definitions | None = None,
     *,
     memory: int | None = None,
 ) -> tuple[str, ...]:
-    """Build partitions, including pending ones, and return all that the table then has.
+    """Build partitions and pending ones; return all partitions of the metadata table.
 
-    by: name of the caller's heartbeat. definitions: those of the secondary and expression indexes
-    to build. memory: as in `memory_limit`.
+    heartbeat: name of the caller's heartbeat. definitions: of the secondary and expression indexes
+    to build. memory: see `memory_limit`.
     """
     context = WriteContext.open(table.without_index_options(), clock)
-    undone = PendingOperation.of(context.config)
+    pending = PendingOperation.of(context.config)
     check_indexed_columns(definitions or {}, context.schema)
-    definitions = {**undone.index_definitions, **(definitions or {})}
+    definitions = {**pending.index_definitions, **(definitions or {})}
     check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
     check_nested(context.config, options.stats_columns)
-    options = _as_before(context, options, undone)
+    options = _with_previous_choices(context, options, pending)
     check_no_live_writer(context.table, context.timeline)
-    context = _without_leftovers(table, context.recover(), undone, clock)
+    context = _without_leftovers(table, context.recover(), pending, clock)
     config = context.config
-    partitions = partitions | set(undone.partitions_for(config.version))
+    partitions = partitions | set(pending.partitions_for(config.version))
     partitions = set(can_be_kept(partitions, context.schema, options))
     if not partitions - set(config.metadata_partitions):
-        return _clear_record(context.table, config, undone).metadata_partitions
+        return _clear_record(context.table, config, pending).metadata_partitions
     arguments = (context.table, partitions, options, memory_limit(memory), definitions)
-    if undone:
+    if pending:
         return initialize_partitions(*arguments).metadata_partitions
-    with _record_build(context, partitions, options, definitions, by):
+    with _record_build(context, partitions, options, definitions, heartbeat):
         return initialize_partitions(*arguments).metadata_partitions
 
 
@@ -455,51 +379,55 @@ def _record_build(
     partitions: Collection[str],
     options: MetadataOptions,
     definitions: Definitions,
-    by: str,
+    heartbeat: str,
 ) -> Iterator[None]:
-    """Record the build in the properties for the block; a failure removes the record."""
+    """Record the build in the properties during the block; a failure removes the record."""
     config, clock = context.config, context.table.clock
     new = in_order({*partitions, FILES} - {*config.metadata_partitions})
-    own = new_definitions(new, PartitionRequest(config, options, schema=context.schema.arrow))
-    pending = PendingOperation(by, config.version.code, new, {**own, **definitions}, removed=new)
+    own_definitions = new_definitions(
+        new, PartitionRequest(config, options, schema=context.schema.arrow)
+    )
+    pending = PendingOperation(
+        heartbeat, config.version.code, new, {**own_definitions, **definitions}, removed=new
+    )
     try:
         config.update(context.storage, pending.properties, clock)
         yield
     except BaseException:
         with suppress(Exception):
-            # A writer that takes it over after the lock was lost uses the same name.
+            # A writer that takes the build over, once the lock is lost, uses the same name.
             context.table.lock_manager.check_held()
             config = TableConfig.load(context.storage, clock)
-            if PendingOperation.of(config).by == by:
+            if PendingOperation.of(config).heartbeat == heartbeat:
                 _clear_record(context.table, config, pending)
         raise
 
 
 def _without_leftovers(
-    table: Handle, context: WriteContext, undone: PendingOperation, clock: Clock
+    table: Handle, context: WriteContext, pending: PendingOperation, clock: Clock
 ) -> WriteContext:
-    """Return the context after the cleanup of an interrupted change of the table's version."""
-    if undone.moving:
+    """Clean up after an interrupted change of the table's version; return the context."""
+    if pending.changes_layout:
         remove_other_timeline(context.storage, context.config)
-    # If Hudi has built a metadata table since, the compaction would have to go into it.
-    if not undone or context.config.metadata_partitions:
+    # The compaction is not possible if Hudi has built a metadata table in the meantime.
+    if not pending or context.config.metadata_partitions:
         return context
-    work = row_compaction(undone.by)
-    if complete_pending(context.table, work, own=bool(undone.by)):
+    work = row_compaction(pending.heartbeat)
+    if complete_pending(context.table, work, own=bool(pending.heartbeat)):
         return WriteContext.open(table.without_index_options(), clock).recover()
     return context
 
 
 def _clear_record(
-    table: TableSnapshot, config: TableConfig, undone: PendingOperation
+    table: TableSnapshot, config: TableConfig, pending: PendingOperation
 ) -> TableConfig:
-    """Remove the record of a finished operation, and leftover directories."""
-    if not undone:
+    """Remove the record of a finished operation and leftover directories."""
+    if not pending:
         return config
     storage, clock = table.storage, table.clock
-    listed = config.metadata_partitions
-    if not listed:
+    existing = config.metadata_partitions
+    if not existing:
         remove_metadata_table(storage, table.lock_manager)
-    leftover = [name for name in undone.removed if name not in listed]
+    leftover = [name for name in pending.removed if name not in existing]
     clear_partitions(storage, leftover, table.lock_manager)
     return config.update(storage, {}, clock, removed=(UNFINISHED,))

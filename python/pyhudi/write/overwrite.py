@@ -1,7 +1,7 @@
-"""Operations that replace file groups, each with one replace commit, on both table types.
+"""Operations that replace file groups, each in one replace commit, on both table types.
 
-They overwrite the table or some partitions, or delete partitions. Readers no longer see a replaced
-file group once the commit is complete; its files stay until a cleaner removes them.
+They overwrite the table or partitions of it, or delete partitions. Readers ignore a replaced file
+group once the commit is complete; its files stay until the cleaner deletes them.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def overwrite_partitions(
     memory_limit: int | None = None,
     schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
-    """Replace all rows of the partitions that the data has rows for.
+    """Replace all rows of the partitions that occur in the data.
 
-    Delete rows count, too, though they are not written. Other partitions stay. The rest is as in
-    `overwrite`.
+    A partition counts even if the data has only delete rows for it, which are not written. For the
+    rest see `overwrite`.
     """
     return _overwrite(table, data, INSERT_OVERWRITE, clock, memory_limit, schema_mode)
 
@@ -75,9 +75,9 @@ def delete_partitions(
 ) -> WriteResult:
     """Remove all rows of some partitions.
 
-    partitions: as `HudiTable.delete_partitions` takes them. A partition that does not exist is
-    ignored. Raises `ConfigError` for a table without partitions, an empty list, and an invalid
-    partition; the rest is as in `upsert`.
+    partitions: see `HudiTable.delete_partitions`; partitions that do not exist are ignored. Raises
+    `ConfigError` for a table without partitions, an empty list, and an invalid partition; otherwise
+    as `upsert` does.
     """
     context = open_write(table, clock, input_rows.memory_limit(None))
     check_appends(context, "delete_partitions", appends=False)
@@ -90,14 +90,18 @@ def delete_partitions(
     if not context.config.version.lists_absent_partitions:
         present = {path for path, _ in walk_partitions(context.storage)}
         present |= {
-            lost.partition for lost in find_lost_files(context.table, _view(context, paths))
+            lost_file.partition
+            for lost_file in find_lost_files(context.table, _view(context, paths))
         }
         paths = [path for path in paths if path in present]
     return remove_partitions(context, paths)
 
 
 def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResult:
-    """Replace the file groups of partitions, unless other writers change them concurrently."""
+    """Replace all file groups of partitions by none.
+
+    Raises `CommitConflict` if another writer changed them concurrently.
+    """
     check_replaceable(context.config)
     replaced = groups_of(context, paths)
     commit_checks = [check_partitions_unchanged(replaced)]
@@ -121,12 +125,17 @@ def _overwrite(
     in_buckets = context.index.has_buckets
     with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
         rows = source.combine() if context.options.combine_inserts else source
-        placed = rows.for_new_buckets() if in_buckets else rows.for_new_files()
-        whole = operation == INSERT_OVERWRITE_TABLE
-        replaced = groups_of(placed.context, None if whole else placed.counts.partitions)
-        put = write_buckets if in_buckets else write_new_files
-        result = put(
-            placed, operation, replaced, [check_partitions_unchanged(None if whole else replaced)]
+        assigned = rows.for_new_buckets() if in_buckets else rows.for_new_files()
+        is_whole_table = operation == INSERT_OVERWRITE_TABLE
+        replaced = groups_of(
+            assigned.context, None if is_whole_table else assigned.counts.partitions
+        )
+        write = write_buckets if in_buckets else write_new_files
+        result = write(
+            assigned,
+            operation,
+            replaced,
+            [check_partitions_unchanged(None if is_whole_table else replaced)],
         )
         return with_row_counts(result, source.counters)
 
@@ -134,26 +143,26 @@ def _overwrite(
 def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
     """Return the ids of all file groups of partitions (None for all), by partition path.
 
-    A partition without file groups is included, as in Hudi, and so is a file group with lost files.
-    Raises `CommitConflict` if one has a pending clustering.
+    Partitions without file groups are included, as in Hudi, and file groups with lost files. Raises
+    `CommitConflict` if one has a pending clustering.
     """
     view = _view(context, partitions)
     slices = view.slices()
     check_not_clustered(file_groups(context.timeline, view.iter_newest_slices(), slices))
-    lost = ((file.partition, file.file_id) for file in find_lost_files(context.table, view))
+    lost_groups = ((file.partition, file.file_id) for file in find_lost_files(context.table, view))
     return _by_partition(
         view.partitions if partitions is None else partitions,
-        dict.fromkeys([*(slice_.key for slice_ in slices), *lost]),
+        dict.fromkeys([*(slice_.key for slice_ in slices), *lost_groups]),
     )
 
 
 def _view(context: WriteContext, partitions: Sequence[str] | None) -> FileSystemView:
-    """Return the files, some of which may be missing: the table can go on without them."""
+    """Return the files of partitions; lost files do not matter, since their rows are removed."""
     return context.view(partitions, may_miss_files=True)
 
 
-def _by_partition(names: Iterable[str], found: Iterable[tuple[str, str]]) -> Replaced:
-    ids: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
-    for partition, file_id in found:
+def _by_partition(partitions: Iterable[str], groups: Iterable[tuple[str, str]]) -> Replaced:
+    ids: dict[str, tuple[str, ...]] = dict.fromkeys(partitions, ())
+    for partition, file_id in groups:
         ids[partition] = (*ids.get(partition, ()), file_id)
     return ids

@@ -1,9 +1,8 @@
-"""Partial updates: data with some of a table's columns; existing rows keep their other columns.
+"""Partial updates: data with some of a table's columns; existing rows keep the others.
 
-The work functions choose how to write them: as log blocks with only those columns if readers
-support such blocks, otherwise as whole rows, completed from stored rows. If rows may move to
-another file group, they are completed before they are written, since the next steps need whole
-rows.
+Tasks write log blocks with only these columns if readers support such blocks. Otherwise they
+complete the rows from stored rows. If rows may move to another file group, they are completed
+before they are assigned, since the next steps need whole rows.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
 
 
 def check_read(context: WriteContext, counts: Counts) -> None:
-    """Reject file groups with a truncated log file: lost values would be written as stored ones.
-
-    counts: of the rows by file group.
-    """
+    """Reject updated file groups with a truncated log file: older values would return."""
     _check_slices(context, [counts.groups[number].read_slice for number in counts.updates])
 
 
@@ -65,16 +61,16 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
     spec = context.key_spec()
     target = context.target("")
     ordering = target.merge_ordering if target.merge_mode == "EVENT_TIME_ORDERING" else ()
-    needed = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
-    missing = [field for field in needed if field.split(".")[0] not in names]
+    required = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
+    missing = [field for field in required if field.split(".")[0] not in names]
     if missing:
         msg = f"the input is missing the column {', '.join(repr(name) for name in missing)}"
         raise SchemaMismatch(
             msg, hint="A partial update needs the key, partition and ordering columns."
         )
     input_names = frozenset(names)
-    own = pa.schema([field for field in schema if field.name in input_names])
-    return add_keys(conform(table, own, null_elements=context.options.null_elements), spec)
+    input_schema = pa.schema([field for field in schema if field.name in input_names])
+    return add_keys(conform(table, input_schema, null_elements=context.options.null_elements), spec)
 
 
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
@@ -88,34 +84,36 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     if not missing:
         return rows
     existing = _read_existing(context, rows, missing)
-    at = pc.index_in(row_numbers(rows.num_rows), value_set=existing.column(NUMBER).combine_chunks())
+    matches = pc.index_in(
+        row_numbers(rows.num_rows), value_set=existing.column(NUMBER).combine_chunks()
+    )
     columns = {
-        name: rows.column(name) if name in input_names else existing.column(name).take(at)
+        name: rows.column(name) if name in input_names else existing.column(name).take(matches)
         for name in schema.names
     }
-    whole = conform(
+    complete = conform(
         pa.table(columns), schema, stored=missing, null_elements=context.options.null_elements
     )
-    for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+    for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)
-        whole = whole.add_column(place, key, rows.column(name))
-    return whole
+        complete = complete.add_column(position, key, rows.column(name))
+    return complete
 
 
 def _read_existing(context: WriteContext, rows: pa.Table, missing: tuple[str, ...]) -> pa.Table:
     """Return the stored columns of rows whose keys the table has, with their row numbers."""
     keys = rows.select([RECORD_KEY, PARTITION_PATH])
-    # As if all were deletes: no file groups are created for them.
-    located = tagging.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
+    # Marked as deletes, new keys get no file groups.
+    tag_result = tagging.look_up(context, keys, pa.repeat(pa.scalar(value=True), keys.num_rows))
     target = context.target("")
     tasks = []
-    for number, at in located.tagged.by_group():
-        group = located.groups[number]
+    for number, at in tag_result.tagged.by_group():
+        group = tag_result.groups[number]
         check_free(context, [group])
-        own = keys.column(RECORD_KEY).combine_chunks().take(at)
-        tasks.append(CompletingTask(target, group.read_slice, at, own, missing))
+        group_keys = keys.column(RECORD_KEY).combine_chunks().take(at)
+        tasks.append(CompletingTask(target, group.read_slice, at, group_keys, missing))
     _check_slices(context, [task.slice for task in tasks])
-    stored = context.table.columns
-    fields = [*(stored.field(name) for name in missing), pa.field(NUMBER, pa.int64())]
-    found = context.engine.run(read_existing_columns, tasks, label="complete rows")
-    return pa.concat_tables([pa.schema(fields).empty_table(), *found])
+    columns = context.table.columns
+    fields = [*(columns.field(name) for name in missing), pa.field(NUMBER, pa.int64())]
+    parts = context.engine.run(read_existing_columns, tasks, label="complete rows")
+    return pa.concat_tables([pa.schema(fields).empty_table(), *parts])

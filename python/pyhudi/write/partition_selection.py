@@ -1,4 +1,4 @@
-"""Partition paths for the partitions that a caller names by path, by value or by a filter."""
+"""Selection of partitions by path, by value or by a filter."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _KEY = "__key"
 
 
 def select_partitions(context: WriteContext, partitions: Any) -> list[str]:
-    """Return the paths of an argument of `HudiTable.delete_partitions`, each once.
+    """Return the distinct paths for an argument of `HudiTable.delete_partitions`.
 
-    Paths and values are accepted whether or not the table has such a partition; a filter selects
-    existing ones. Raises `ConfigError` for an empty list, an invalid argument, and a filter on
-    values that paths do not contain; `SchemaMismatch` as `parse_where` does.
+    A partition named by path or values need not exist; a filter selects existing ones. Raises
+    `ConfigError` for an empty list, an invalid argument, and a filter on values that paths do not
+    contain; `SchemaMismatch` as `parse_where` does.
     """
     if isinstance(partitions, str):
-        return _matching_text(context, partitions)
+        return _select_by_string(context, partitions)
     if not _is_list(partitions):
-        return _matching(context, partitions)
+        return _select_by_filter(context, partitions)
     if not partitions:
         msg = "no partition is named"
         raise ConfigError(msg)
@@ -42,18 +42,18 @@ def select_partitions(context: WriteContext, partitions: Any) -> list[str]:
 
 
 def _check_path(path: str) -> str:
-    named = path.strip("/")
-    if "\0" in named or any(part in ("", ".", "..") for part in named.split("/")):
+    path_parts = path.strip("/")
+    if "\0" in path_parts or any(part in ("", ".", "..") for part in path_parts.split("/")):
         msg = f"{path!r} is not a partition path"
         raise ConfigError(msg, hint="Give it relative to the table, such as 'city=osaka'.")
-    return named
+    return path_parts
 
 
 def _is_list(partitions: Any) -> bool:
-    """Return whether partitions are named; a list of tuples or lists is a filter."""
+    """Return whether it is a list of partitions; a list of tuples or lists is a filter."""
     if not isinstance(partitions, Sequence):
         return False
-    return not any(isinstance(each, (tuple, list)) for each in partitions)
+    return not any(isinstance(partition, (tuple, list)) for partition in partitions)
 
 
 def _path(context: WriteContext, values: Any) -> str:
@@ -91,27 +91,27 @@ def _value(name: str, value: Any, data_type: pa.DataType) -> pa.ChunkedArray[Any
         raise SchemaMismatch(msg) from error
 
 
-def _matching_text(context: WriteContext, argument: str) -> list[str]:
-    """Select by a filter as `_matching` does, with a hint for a path given as a string."""
+def _select_by_string(context: WriteContext, argument: str) -> list[str]:
+    """Select by a filter in SQL; an error hints that a path must be in a list."""
     try:
-        return _matching(context, argument)
+        return _select_by_filter(context, argument)
     except (ConfigError, SchemaMismatch) as error:
         hint = f"Give a list of paths: [{argument!r}]."
         raise type(error)(without_hint(error), hint=f"{error.hint} {hint}".strip()) from error
 
 
-def _matching(context: WriteContext, where: Any) -> list[str]:
+def _select_by_filter(context: WriteContext, where: Any) -> list[str]:
     schema = data_schema(context.schema.arrow)
     condition = parse_where(where, schema)
-    other = [name for name in condition.columns if name not in context.config.partition_fields]
-    if other:
+    others = [name for name in condition.columns if name not in context.config.partition_fields]
+    if others:
         inside = [
-            name for name in context.config.partition_fields if name.split(".")[0] == other[0]
+            name for name in context.config.partition_fields if name.split(".")[0] == others[0]
         ]
         if inside:
             msg = f"a filter cannot select partitions by {inside[0]!r}, a field of a struct"
             raise ConfigError(msg, hint=f"Name them by path, or as {{{inside[0]!r}: value}}.")
-        msg = f"{other[0]!r} is not a partition column"
+        msg = f"{others[0]!r} is not a partition column"
         raise ConfigError(msg, hint="Use delete(where=...) for other columns.")
     names = condition.columns
     paths, rows = [], []

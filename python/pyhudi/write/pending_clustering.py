@@ -25,15 +25,15 @@ def check_free(context: WriteContext, groups: Iterable[FileGroup]) -> None:
 
     If the options ask for it, the plan is cancelled; a writer that executes it is a conflict.
     """
-    met = [group for group in groups if group.clustering is not None]
-    if not met:
+    conflicts = [group for group in groups if group.clustering is not None]
+    if not conflicts:
         return
     options = ClusteringOptions.of(context.handle_options)
     if not (options.allows_updates or LockOptions.of(context.handle_options).prefers_writers):
-        check_not_clustered(met)
+        check_not_clustered(conflicts)
     if options.drops_overtaken:
         table = context.table
-        times = {group.clustering for group in met}
+        times = {group.clustering for group in conflicts}
         for instant in pending(Timeline.load(table.storage, table.config)):
             if instant.requested in times:
                 cancel_plan(table, instant.requested, instant.action)

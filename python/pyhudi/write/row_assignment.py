@@ -1,7 +1,7 @@
-"""Assignment of rows that do not fit in memory, spilled by their target file.
+"""Assignment of rows that do not fit in memory; they are spilled by target.
 
-Keys are looked up chunk by chunk, and each lookup has its own file group numbers: here they are
-numbered in order of appearance.
+Keys are looked up chunk by chunk. Each lookup numbers its file groups from 0; `RowAssigner` numbers
+all of them, in order of appearance.
 """
 
 from __future__ import annotations
@@ -18,106 +18,112 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, in_partition
+from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, with_partition
 from pyhudi.write.pending_clustering import check_free
 from pyhudi.write.write_context import WriteContext
 
 
 class RowAssigner:
-    """Spills rows by their targets, and counts the rows of each file group."""
+    """Spills rows by target and counts the rows of each file group."""
 
     def __init__(
-        self, context: WriteContext, hit: PartitionedSpill[int], fresh: PartitionedSpill[str]
+        self, context: WriteContext, updates: PartitionedSpill[int], inserts: PartitionedSpill[str]
     ) -> None:
         self.groups: list[FileGroup] = []
-        """By their numbers here."""
-        self._session = context
-        self._hit = hit
-        self._fresh = fresh
+        """File groups by number."""
+        self._context = context
+        self._updates = updates
+        self._inserts = inserts
         self._counts: dict[int, tuple[int, int]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
-        self._leaving: dict[int, list[pa.Array[Any]]] = {}
+        self._deletes: dict[int, list[pa.Array[Any]]] = {}
         self._kept_away = 0
 
-    def put(self, rows: pa.Table, located: TagResult) -> None:
-        """Add rows to be merged by key. located: the index's tags of these rows."""
-        deleted = self._session.find_delete_markers(rows)
-        located = tagging.resolve_partition_moves(self._session, rows, deleted, located)
-        self._kept_away += tagging.count_kept_in_partition(self._session, rows, deleted, located)
-        tagged = located.tagged
-        hit = self.to_group_numbers(located.groups, tagged.groups)
-        self._put_hit(rows.take(tagged.rows), hit, deleted.take(tagged.rows))
-        left_numbers = self.to_group_numbers(located.groups, tagged.left_groups)
-        for number, at in group_values(left_numbers, tagged.left_rows):
+    def add(self, rows: pa.Table, tag_result: TagResult) -> None:
+        """Add rows that are merged by key. tag_result: the index's answer for these rows."""
+        is_delete = self._context.find_delete_markers(rows)
+        tag_result = tagging.resolve_partition_moves(self._context, rows, is_delete, tag_result)
+        self._kept_away += tagging.count_kept_in_partition(
+            self._context, rows, is_delete, tag_result
+        )
+        tagged = tag_result.tagged
+        group_numbers = self.to_group_numbers(tag_result.groups, tagged.groups)
+        self._add_updates(rows.take(tagged.rows), group_numbers, is_delete.take(tagged.rows))
+        old_groups = self.to_group_numbers(tag_result.groups, tagged.left_groups)
+        for number, at in group_values(old_groups, tagged.left_rows):
             self.delete_keys(number, rows.column(RECORD_KEY).combine_chunks().take(at))
-        new = find_untagged(rows.num_rows, tagged)
-        self._put_fresh(rows.take(new), deleted.take(new))
+        untagged = find_untagged(rows.num_rows, tagged)
+        self._add_inserts(rows.take(untagged), is_delete.take(untagged))
 
-    def put_at(self, rows: pa.Table, at: pa.Array[Any]) -> None:
-        """Add rows with known targets. at: for each its file group number; null for new rows."""
-        deleted = self._session.find_delete_markers(rows)
+    def add_assigned(self, rows: pa.Table, at: pa.Array[Any]) -> None:
+        """Add rows with known targets. at: the file group number of each row; null for inserts."""
+        is_delete = self._context.find_delete_markers(rows)
         is_assigned, is_new = pc.is_valid(at), pc.is_null(at)
-        self._put_hit(rows.filter(is_assigned), at.filter(is_assigned), deleted.filter(is_assigned))
-        self._put_fresh(rows.filter(is_new), deleted.filter(is_new))
+        self._add_updates(
+            rows.filter(is_assigned), at.filter(is_assigned), is_delete.filter(is_assigned)
+        )
+        self._add_inserts(rows.filter(is_new), is_delete.filter(is_new))
 
     def delete_keys(self, number: int, keys: pa.Array[Any]) -> None:
         """Add record keys to delete from a file group."""
-        self._leaving.setdefault(number, []).append(keys)
+        self._deletes.setdefault(number, []).append(keys)
 
-    def homes(self, at: pa.Array[Any]) -> pa.Array[Any]:
-        """Return the partition paths of file groups by number."""
+    def partition_paths(self, groups: pa.Array[Any]) -> pa.Array[Any]:
+        """Return the partition path of each numbered file group."""
         paths = [group.slice.partition for group in self.groups]
-        return pa.array(paths, pa.string()).take(at)
+        return pa.array(paths, pa.string()).take(groups)
 
     def to_group_numbers(
         self, groups: Sequence[FileGroup], numbers: pa.Array[Any]
     ) -> pa.Array[Any]:
-        """Translate the file group numbers of one lookup to the numbers here."""
+        """Translate the file group numbers of one lookup to those of this object."""
         distinct = numbers.unique()
-        own = [self._number(groups[number]) for number in distinct.to_pylist()]
-        return pa.array(own, pa.int64()).take(pc.index_in(numbers, value_set=distinct))
+        translated = [self._number(groups[number]) for number in distinct.to_pylist()]
+        return pa.array(translated, pa.int64()).take(pc.index_in(numbers, value_set=distinct))
 
     def all_rows(self) -> AssignedLocalRows:
         """Return all added rows."""
-        fresh = self._fresh.routes()
-        new_buckets = self._session.groups(list(fresh))[0]
-        new_buckets = [group for group in new_buckets if self._place(group) not in self._numbers]
+        inserts = self._inserts.routes()
+        new_buckets = self._context.groups(list(inserts))[0]
+        new_buckets = [
+            group for group in new_buckets if self._group_key(group) not in self._numbers
+        ]
         return AssignedLocalRows(
-            self._session,
+            self._context,
             [*self.groups, *new_buckets],
             {
                 number: GroupRows(rows, *self._counts[number])
-                for number, rows in self._hit.routes().items()
+                for number, rows in self._updates.routes().items()
             },
-            {number: DeletedKeys(pa.concat_arrays(keys)) for number, keys in self._leaving.items()},
-            fresh,
+            {number: DeletedKeys(pa.concat_arrays(keys)) for number, keys in self._deletes.items()},
+            inserts,
             self._kept_away,
         )
 
-    def _put_hit(self, rows: pa.Table, at: pa.Array[Any], deleted: pa.Array[Any]) -> None:
+    def _add_updates(self, rows: pa.Table, groups: pa.Array[Any], is_delete: pa.Array[Any]) -> None:
         if rows.num_rows:
-            self._hit.add(at, in_partition(rows, self.homes(at)))
-            _count(at, deleted, self._counts)
+            self._updates.add(groups, with_partition(rows, self.partition_paths(groups)))
+            _count(groups, is_delete, self._counts)
 
-    def _put_fresh(self, rows: pa.Table, deleted: pa.Array[Any]) -> None:
-        live = rows.filter(pc.invert(deleted))
-        if live.num_rows:
-            self._fresh.add(live.column(PARTITION_PATH).combine_chunks(), live)
+    def _add_inserts(self, rows: pa.Table, is_delete: pa.Array[Any]) -> None:
+        kept = rows.filter(pc.invert(is_delete))
+        if kept.num_rows:
+            self._inserts.add(kept.column(PARTITION_PATH).combine_chunks(), kept)
 
     def _number(self, group: FileGroup) -> int:
-        number = self._numbers.setdefault(self._place(group), len(self.groups))
+        number = self._numbers.setdefault(self._group_key(group), len(self.groups))
         if number == len(self.groups):
-            check_free(self._session, [group])
+            check_free(self._context, [group])
             self.groups.append(group)
         return number
 
-    def _place(self, group: FileGroup) -> tuple[str, str]:
-        # Each lookup gives new buckets new file ids.
-        return self._session.index.place(group.slice)
+    def _group_key(self, group: FileGroup) -> tuple[str, str]:
+        # A file id does not identify a new bucket: each lookup generates another one.
+        return self._context.index.place(group.slice)
 
 
 def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:
-    """Return the tags of a range of rows, numbered from 0."""
+    """Return the tags of a range of rows, which is numbered from 0."""
     after = pc.greater_equal(tagged.rows, first)
     inside = pc.and_(after, pc.less(tagged.rows, first + count))
     rows = pc.subtract(tagged.rows.filter(inside), pa.scalar(first, pa.int64()))
@@ -125,10 +131,10 @@ def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:
 
 
 def _count(
-    groups: pa.Array[Any], deleted: pa.Array[Any], counts: dict[int, tuple[int, int]]
+    groups: pa.Array[Any], is_delete: pa.Array[Any], counts: dict[int, tuple[int, int]]
 ) -> None:
-    table = pa.table({"group": groups, "deleted": deleted.cast(pa.int64())})
+    table = pa.table({"group": groups, "deleted": is_delete.cast(pa.int64())})
     sums = table.group_by("group").aggregate([("deleted", "count"), ("deleted", "sum")])
     for row in sums.to_pylist():
-        before = counts.get(row["group"], (0, 0))
-        counts[row["group"]] = (before[0] + row["deleted_count"], before[1] + row["deleted_sum"])
+        total = counts.get(row["group"], (0, 0))
+        counts[row["group"]] = (total[0] + row["deleted_count"], total[1] + row["deleted_sum"])

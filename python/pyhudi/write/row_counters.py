@@ -1,6 +1,6 @@
-"""Counters of a write's input rows, updated as they pass.
+"""Counters of a write's input rows, updated while the rows are read.
 
-Rows in other processes are not counted: that would take another job.
+Rows in other processes are not counted, since that needs another job.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from pyhudi.txn.result import WriteResult
 
 @dataclass
 class RowCounters:
-    """The counters of one write. They are final once its rows were read to their end."""
+    """The counters of one write; final once all of its rows are read."""
 
     rows_in: int = 0
-    """Rows of the data."""
+    """Rows of the input."""
     dropped: int = 0
-    """Rows dropped because another input row with their key wins, or the table has their key."""
+    """Rows that lost to another input row of their key, or whose key the table has."""
     inserted_duplicates: int = 0
-    """Inserted rows whose keys the table already has, if they are counted."""
+    """Inserted rows with keys that the table already has, if these are counted."""
     cross_partition_duplicates: int = 0
-    """Dropped rows whose winner is in another partition, and which unique keys alone would drop."""
+    """Dropped rows whose winner is in another partition: only a global index drops them."""
 
-    def count_pieces(self, pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Chunks of the data, counted as they are read."""
-        for piece in pieces:
-            self.rows_in += piece.num_rows
-            yield piece
+    def count_chunks(self, chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the chunks of the input and count their rows."""
+        for chunk in chunks:
+            self.rows_in += chunk.num_rows
+            yield chunk
 
     def count_dropped(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        """Count the rows that a step removed, and return the others."""
+        """Count the rows that a step removed, and return the remaining rows."""
         self.dropped += before.num_rows - after.num_rows
         return after
 

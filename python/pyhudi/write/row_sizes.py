@@ -1,4 +1,4 @@
-"""Sizes of rows, measured and estimated, for the planning of files."""
+"""Measured and estimated sizes of rows, for the planning of files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pyhudi.timeline.commit_metadata import WriteStat
 _COMMITS_FOR_ROW_SIZE = 5
 _SAMPLE_ROWS = 20_000
 _SAMPLE_BYTES = 8 * 1024 * 1024
-"""Bytes of rows in memory, independent of their number."""
-_PLACES = 8
-"""The number of places that a sample is taken from."""
-_STRETCHES = 1024
-"""The number of ranges that are measured, unless they are shorter than `_MEASURED_ROWS`."""
+"""Limit of a sample in memory, independent of the number of rows."""
+_SAMPLE_OFFSETS = 8
+"""Number of offsets at which rows are sampled."""
+_MEASURED_RANGES = 1024
+"""Number of measured ranges, unless these would be shorter than `_MEASURED_ROWS`."""
 _MEASURED_ROWS = 64
 _META_BYTES = 4
-"""Bytes of the meta columns, which are not in the sample, and a row's part of the bloom filter."""
+"""Bytes of a row in the meta columns, which are not sampled, and in the bloom filter."""
 
 
 class RowRange(NamedTuple):
@@ -43,16 +43,15 @@ class SliceableRows(write_tasks.RowStream, Protocol):
 
     def slice(self, start: int, count: int) -> write_tasks.RowStream:
         """Return a range of the rows, in their order."""
-        ...
 
 
 def row_size(timeline: Timeline, options: WriteOptions) -> int:
-    """Return a row's bytes in a base file, by the newest large enough commit, else by option.
+    """Return a row's bytes in a base file: from the newest large commit, otherwise from the option.
 
-    Large enough is more than the small-file limit, times a factor, since small files are mostly
-    footer (`AverageRecordSizeEstimator`, Hudi 1.2.0).
+    A commit is large if its files exceed the small-file limit times a factor. Small files are
+    mostly footer (`AverageRecordSizeEstimator`, Hudi 1.2.0).
     """
-    enough = options.small_file_limit * options.record_size_threshold
+    min_bytes = options.small_file_limit * options.record_size_threshold
     for instant in reversed(timeline.commits[-_COMMITS_FOR_ROW_SIZE:]):
         if is_bootstrap(instant.requested):
             # Its files may be skeletons without the rows.
@@ -60,7 +59,7 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
         stats = [stat for stat in timeline.commit_metadata(instant).write_stats if _is_base(stat)]
         size = sum(stat.total_write_bytes for stat in stats)
         rows = sum(stat.num_writes for stat in stats)
-        if rows and size > enough:
+        if rows and size > min_bytes:
             return max(-(-size // rows), 1)
     return options.record_size_estimate
 
@@ -68,12 +67,12 @@ def row_size(timeline: Timeline, options: WriteOptions) -> int:
 def row_ranges(
     parts: Mapping[str, SliceableRows], options: WriteOptions
 ) -> dict[str, list[RowRange]]:
-    """Return the rows of each part in stretches, with their estimated bytes in base files.
+    """Return the rows of each part as ranges, with their estimated bytes in base files.
 
-    A write of new files only is split by them; Hudi's bulk insert checks the size of the file while
-    writing. If all rows fit into one file, their bytes in memory.
+    A write of new files only is split by these sizes; Hudi's bulk insert checks the file's size
+    while it writes. If all rows fit into one file, the size is that in memory.
     """
-    sizes = {path: _whole(rows) for path, rows in parts.items()}
+    sizes = {path: _total_size(rows) for path, rows in parts.items()}
     if sum(size for _, size in sizes.values()) <= options.max_file_size // 2:
         return {path: [RowRange(*size)] if size[0] else [] for path, size in sizes.items()}
     return measure(parts, options)
@@ -84,17 +83,17 @@ def measure(
     options: WriteOptions,
     *,
     sample_bytes: int = _SAMPLE_BYTES,
-    places: int = _STRETCHES,
+    max_ranges: int = _MEASURED_RANGES,
 ) -> dict[str, list[RowRange]]:
-    """As `row_ranges`, for any number of rows.
+    """Return `row_ranges` for any number of rows.
 
-    Bytes in memory are known, or measured in many places; the Parquet size is measured with rows of
-    a few places. sample_bytes: the sample's size in memory. places: the approximate number of
-    measured places.
+    Bytes in memory are known or measured in many ranges; the Parquet size is measured with a sample
+    from a few offsets. sample_bytes: the sample's size in memory. max_ranges: the approximate
+    number of ranges.
     """
-    sizes = {path: _whole(rows) for path, rows in parts.items()}
-    step = max(sum(rows for rows, _ in sizes.values()) // places, _MEASURED_ROWS)
-    in_memory = {path: list(_in_memory(rows, step)) for path, rows in parts.items()}
+    sizes = {path: _total_size(rows) for path, rows in parts.items()}
+    step = max(sum(rows for rows, _ in sizes.values()) // max_ranges, _MEASURED_ROWS)
+    in_memory = {path: list(_sizes_in_memory(rows, step)) for path, rows in parts.items()}
     share = _share_in_file(parts, in_memory, options, sample_bytes)
     return {
         path: [RowRange(rows, int(size * share) + rows * _META_BYTES) for rows, size in ranges]
@@ -102,8 +101,8 @@ def measure(
     }
 
 
-def _whole(rows: SliceableRows) -> tuple[int, int]:
-    """Return the number of rows, and their bytes in memory."""
+def _total_size(rows: SliceableRows) -> tuple[int, int]:
+    """Return the number of rows and their bytes in memory."""
     if isinstance(rows, RouteRows):
         return len(rows), sum(size for _, size in rows.sizes())
     if isinstance(rows, SelectedRows):
@@ -111,15 +110,15 @@ def _whole(rows: SliceableRows) -> tuple[int, int]:
     return len(rows), pa.table(rows).nbytes
 
 
-def _in_memory(rows: SliceableRows, step: int) -> Iterator[RowRange]:
-    """Stretches of about `step` rows, with their bytes in memory."""
+def _sizes_in_memory(rows: SliceableRows, step: int) -> Iterator[RowRange]:
+    """Yield ranges of about `step` rows, with their bytes in memory."""
     if isinstance(rows, RouteRows):
         yield from map(RowRange._make, rows.sizes())
         return
     for start in range(0, len(rows), step):
         count = min(step, len(rows) - start)
-        some = pa.table(rows.slice(start, min(count, _MEASURED_ROWS)))
-        yield RowRange(count, some.nbytes * count // some.num_rows)
+        sample = pa.table(rows.slice(start, min(count, _MEASURED_ROWS)))
+        yield RowRange(count, sample.nbytes * count // sample.num_rows)
 
 
 def _share_in_file(
@@ -128,27 +127,31 @@ def _share_in_file(
     options: WriteOptions,
     sample_bytes: int,
 ) -> float:
-    """Return the Parquet bytes per byte in memory, by a sample of rows."""
+    """Return the Parquet bytes per byte in memory, from a sample of rows."""
     from pyarrow import parquet  # noqa: PLC0415 - its import takes as long as a small upsert
 
     total = sum(size for ranges in in_memory.values() for _, size in ranges)
-    offsets = [total * (2 * place + 1) // (2 * _PLACES) for place in range(_PLACES)]
-    pieces: list[pa.Table] = []
-    passed = 0
+    offsets = [
+        total * (2 * number + 1) // (2 * _SAMPLE_OFFSETS) for number in range(_SAMPLE_OFFSETS)
+    ]
+    chunks: list[pa.Table] = []
+    bytes_before = 0
     for path, ranges in in_memory.items():
         first = 0
         for rows, size in ranges:
-            while offsets and offsets[0] < passed + size:
-                at = first + rows * (offsets.pop(0) - passed) // size
-                few = max(sample_bytes // _PLACES * rows // size, 1)
-                piece = pa.table(parts[path].slice(at, min(_SAMPLE_ROWS // _PLACES, few)))
+            while offsets and offsets[0] < bytes_before + size:
+                start = first + rows * (offsets.pop(0) - bytes_before) // size
+                sample_rows = max(sample_bytes // _SAMPLE_OFFSETS * rows // size, 1)
+                chunk = pa.table(
+                    parts[path].slice(start, min(_SAMPLE_ROWS // _SAMPLE_OFFSETS, sample_rows))
+                )
                 # A copy: data from a file is freed only as a whole.
-                pieces.append(piece.take(pa.array(range(piece.num_rows), pa.int64())))
+                chunks.append(chunk.take(pa.array(range(chunk.num_rows), pa.int64())))
             first += rows
-            passed += size
-    if not pieces:
+            bytes_before += size
+    if not chunks:
         return 1.0
-    sample = pa.concat_tables(pieces)
+    sample = pa.concat_tables(chunks)
     sink = pa.BufferOutputStream()
     codec = {"lz4_raw": "lz4", "uncompressed": "none"}.get(options.codec, options.codec)
     parquet.write_table(sample, sink, compression=codec, use_dictionary=options.dictionary)

@@ -1,10 +1,9 @@
 """Rows of a write that do not fit in memory: spilled to local disk by target.
 
-Rows are spilled at most three times: by hash of their keys, if rows of one key must be combined
-before they are written; then by file group and by partition, from where each file's task streams
-them. Memory holds only a fraction of the limit at any time: a chunk of the data, the keys of a
-lookup, one part of the rows. The rows are on the driver's disk, so the local engine writes from
-there; an engine of other processes sends each task its rows.
+Rows are spilled by key hash if rows of one key must be combined or looked up, then by file group
+and partition. The task of each file streams its rows from there. At any time a fraction of the
+limit is in memory: a chunk of the data, the keys of a lookup, or one key partition. The local
+engine writes from the driver's disk; an engine with other processes sends each task its rows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from pyhudi.write.write_context import WriteContext
 LookUp = Callable[["WriteContext", pa.Table, "pa.Array[Any]"], TagResult]
 
 _PARTS = 64
-"""The number of key partitions: data of this many times a spill's memory can be combined."""
+"""Number of key partitions. Combining loads one at a time, so data may be this much larger."""
 _SPILL = 8
 """A spill buffers this part of the limit before it writes."""
 _DELETED = "_pyhudi_deleted"
@@ -42,40 +41,40 @@ _DELETED = "_pyhudi_deleted"
 
 @dataclass(frozen=True)
 class SpilledRows:
-    """Rows that come in chunks; see `UnassignedRows` for the methods."""
+    """Rows in chunks; see `UnassignedRows` for the methods."""
 
     context: WriteContext
     stack: ExitStack
     """Closes the spills."""
-    pieces: Iterator[pa.Table]
+    chunks: Iterator[pa.Table]
     memory_limit: int
     combines_keys: bool = False
-    """Rows of one key are combined once they are in one part."""
+    """Whether rows of one key are combined, which happens within each key partition."""
     counters: RowCounters | None = None
     """See `UnassignedRows`."""
-    marked_paths: set[str] = field(default_factory=set)
-    """Partition paths of the delete rows that were read so far."""
+    deleted_paths: set[str] = field(default_factory=set)
+    """Partition paths of the delete rows read so far."""
 
     def combine(self) -> UnassignedRows:
         """See `UnassignedRows`."""
         return replace(self, combines_keys=True)
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
-        """See `UnassignedRows`; raises when the chunks are read."""
-        pieces = (
-            self._keep_rows(piece, drop_existing_keys(self.context, piece, fail=fail))
-            for piece in self.pieces
+        """See `UnassignedRows`; raises when chunks are read."""
+        chunks = (
+            self._keep_rows(chunk, drop_existing_keys(self.context, chunk, fail=fail))
+            for chunk in self.chunks
         )
-        return replace(self, pieces=pieces)
+        return replace(self, chunks=chunks)
 
     def count_existing_keys(self) -> SpilledRows:
-        """See `UnassignedRows`; counts when the chunks are read."""
-        return replace(self, pieces=map(self._count_known, self.pieces))
+        """See `UnassignedRows`; counts when chunks are read."""
+        return replace(self, chunks=map(self._count_known, self.chunks))
 
-    def _count_known(self, piece: pa.Table) -> pa.Table:
+    def _count_known(self, chunk: pa.Table) -> pa.Table:
         if self.counters is not None:
-            self.counters.inserted_duplicates += count_existing(self.context, piece)
-        return piece
+            self.counters.inserted_duplicates += count_existing(self.context, chunk)
+        return chunk
 
     def _keep_rows(self, before: pa.Table, after: pa.Table) -> pa.Table:
         return after if self.counters is None else self.counters.count_dropped(before, after)
@@ -88,102 +87,108 @@ class SpilledRows:
         """See `UnassignedRows`."""
         return self._assign_by_location(tagging.look_up)
 
-    def for_insert(self, order: tuple[str, ...] = (), *, whole: bool = False) -> AssignedRows:
-        """See `UnassignedRows`. Raises `ConfigError` if they must be sorted as a whole."""
-        self._check_sorting(whole=whole)
+    def for_insert(self, order: tuple[str, ...] = (), *, is_global: bool = False) -> AssignedRows:
+        """See `UnassignedRows`. Raises `ConfigError` if `is_global`."""
+        self._check_sorting(is_global=is_global)
         if self.context.index.has_buckets:
             return self._assign_by_location(tagging.tag_insert, order)
-        placed = self._by_partition()
-        groups, _ = placed.context.groups(list(placed.inserts))
-        return replace(placed, groups=groups)
+        assigned = self._spill_by_partition()
+        groups, _ = assigned.context.groups(list(assigned.inserts))
+        return replace(assigned, groups=groups)
 
     def for_new_buckets(self) -> AssignedRows:
         """See `UnassignedRows`."""
-        return self._assign_by_location(tagging.tag_new_buckets).also_in(self.marked_paths)
+        return self._assign_by_location(tagging.tag_new_buckets).with_partitions(self.deleted_paths)
 
     def for_new_files(
         self,
         order: tuple[str, ...] = (),
         *,
-        whole: bool = False,
+        is_global: bool = False,
         counted: bool = True,  # noqa: ARG002 - counting costs nothing
     ) -> AssignedLocalRows:
-        """See `UnassignedRows`. Raises `ConfigError` if they must be sorted as a whole."""
-        self._check_sorting(whole=whole)
-        return self._by_partition(order).also_in(self.marked_paths)
+        """See `UnassignedRows`. Raises `ConfigError` if `is_global`."""
+        self._check_sorting(is_global=is_global)
+        return self._spill_by_partition(order).with_partitions(self.deleted_paths)
 
-    def _check_sorting(self, *, whole: bool) -> None:
-        if whole:
+    def _check_sorting(self, *, is_global: bool) -> None:
+        if is_global:
             msg = f"the data are too large to sort in {self.memory_limit} bytes of memory"
             raise ConfigError(msg, hint='Increase memory_limit, or use sort="partition".')
 
-    def _by_partition(self, order: tuple[str, ...] = ()) -> AssignedLocalRows:
+    def _spill_by_partition(self, order: tuple[str, ...] = ()) -> AssignedLocalRows:
         spill: PartitionedSpill[str] = self._spill(order)
-        pieces = self._merge_parts(self._by_key()) if self.combines_keys else self.pieces
-        for rows in pieces:
-            marked = self.context.find_delete_markers(rows)
-            self._note(rows, marked)
-            live = rows.filter(pc.invert(marked))
+        chunks = self._merge_parts(self._spill_by_key()) if self.combines_keys else self.chunks
+        for rows in chunks:
+            is_delete = self.context.find_delete_markers(rows)
+            self._note_deleted_paths(rows, is_delete)
+            live = rows.filter(pc.invert(is_delete))
             if live.num_rows:
                 spill.add(live.column(PARTITION_PATH).combine_chunks(), live)
         return AssignedLocalRows(self.context.recover(), inserts=spill.routes())
 
-    def _note(self, rows: pa.Table, marked: pa.Array[Any]) -> None:
-        paths = rows.column(PARTITION_PATH).filter(marked)
-        self.marked_paths.update(paths.unique().to_pylist())
+    def _note_deleted_paths(self, rows: pa.Table, is_delete: pa.Array[Any]) -> None:
+        paths = rows.column(PARTITION_PATH).filter(is_delete)
+        self.deleted_paths.update(paths.unique().to_pylist())
 
-    def _assign_by_location(self, find: LookUp, order: tuple[str, ...] = ()) -> AssignedLocalRows:
-        """Assign rows to the file groups that have their keys, new rows by partition.
+    def _assign_by_location(
+        self, look_up: LookUp, order: tuple[str, ...] = ()
+    ) -> AssignedLocalRows:
+        """Assign rows to the file groups with their keys, and new rows to partitions.
 
-        find: looks keys up in the index. order: sorts each run of a file group's rows in memory.
+        look_up: queries the index. order: columns that sort each run of rows of a file group.
         """
-        parts = self._by_key()
+        parts = self._spill_by_key()
         context = self.context.recover()
-        hit, fresh = self._spill(order), self._spill(())
-        place = RowAssigner(context, hit, fresh)
+        updates, inserts = self._spill(order), self._spill(())
+        assigner = RowAssigner(context, updates, inserts)
         for batch in self._key_batches(parts):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
-            self._note(keys, deleted)
-            located = find(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
-            first = 0
-            for rows in self._again([part for part, _ in batch]):
-                part = slice_tagged(located.tagged, first, rows.num_rows)
-                place.put(rows, TagResult(part, located.groups))
-                first += rows.num_rows
-        return place.all_rows()
+            self._note_deleted_paths(keys, deleted)
+            tag_result = look_up(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
+            row = 0
+            for rows in self._read_again([part for part, _ in batch]):
+                part = slice_tagged(tag_result.tagged, row, rows.num_rows)
+                assigner.add(rows, TagResult(part, tag_result.groups))
+                row += rows.num_rows
+        return assigner.all_rows()
 
     def _spill(self, order: tuple[str, ...]) -> PartitionedSpill[Any]:
         return self.stack.enter_context(PartitionedSpill(self.memory_limit // _SPILL, order))
 
-    def _by_key(self) -> list[RouteRows]:
-        """Partition rows by key, in the order of arrival."""
+    def _spill_by_key(self) -> list[RouteRows]:
+        """Spill rows by key hash; each part keeps their order."""
         spill: PartitionedSpill[int] = self._spill(())
-        for rows in self.pieces:
+        for rows in self.chunks:
             keys = rows.column(RECORD_KEY).combine_chunks()
             spill.add(_native.key_parts(keys, _PARTS), rows)
         return list(spill.routes().values())
 
     def _merge_parts(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
-        """Rows of parts as they will be written; this first pass counts them."""
+        """Yield the combined rows of each part. This first pass also counts them."""
         for part in parts:
             part_rows = part.to_table()
-            rows = self._one_of_each(part_rows)
+            rows = self._combine_part(part_rows)
             if self.counters is not None:
                 self.counters.count_dropped(part_rows, rows)
-                crossed = tagging.cross_partition_duplicates(self.context, part_rows, rows)
-                self.counters.cross_partition_duplicates += pc.sum(crossed).as_py() or 0
+                is_in_other_partition = tagging.cross_partition_duplicates(
+                    self.context, part_rows, rows
+                )
+                self.counters.cross_partition_duplicates += (
+                    pc.sum(is_in_other_partition).as_py() or 0
+                )
             yield rows
 
-    def _again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
+    def _read_again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
         for part in parts:
-            yield self._one_of_each(part.to_table())
+            yield self._combine_part(part.to_table())
 
-    def _one_of_each(self, rows: pa.Table) -> pa.Table:
+    def _combine_part(self, rows: pa.Table) -> pa.Table:
         return tagging.combine(self.context, rows) if self.combines_keys else rows
 
     def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
-        """Parts with the keys of their rows, in batches small enough for a lookup in memory."""
+        """Yield parts with the keys of their rows, in batches that fit in memory for a lookup."""
         batch: list[tuple[RouteRows, pa.Table]] = []
         size = 0
         for part, rows in zip(parts, self._merge_parts(parts), strict=True):

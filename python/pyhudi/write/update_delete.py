@@ -1,7 +1,6 @@
-"""The operations that change the rows a filter finds: delete and update. Each is one transaction.
+"""Delete and update by a filter. Each is one transaction.
 
-Rows are found as in a scan, file slice by file slice, and changed in their own file group, so no
-index is used.
+The rows are found by a scan and changed in their file group, so no index is used.
 """
 
 from __future__ import annotations
@@ -63,15 +62,15 @@ def delete(
     source = copy_source(context)
     finds = [FindTask(task, source) for task in tasks]
     keys_by_task = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
-    hit = [
+    changed = [
         (task.slice, *keys) for task, keys in zip(tasks, keys_by_task, strict=True) if len(keys[0])
     ]
-    groups = groups_of(context, [slice_ for slice_, _, _ in hit])
-    deletes = {number: DeletedKeys(keys) for number, (_, keys, _) in enumerate(hit)}
-    copies = [number for number, (_, _, several) in enumerate(hit) if several]
-    placed = AssignedLocalRows(context, groups, deletes=deletes)
+    groups = groups_of(context, [slice_ for slice_, _, _ in changed])
+    deletes = {number: DeletedKeys(keys) for number, (_, keys, _) in enumerate(changed)}
+    duplicates = [number for number, (_, _, has_duplicates) in enumerate(changed) if has_duplicates]
+    assigned = AssignedLocalRows(context, groups, deletes=deletes)
     commit_checks = [check_filter_finds_nothing(context, where)]
-    return write(placed, DELETE, deletes=True, copies=copies, commit_checks=commit_checks)
+    return write(assigned, DELETE, deletes=True, duplicates=duplicates, commit_checks=commit_checks)
 
 
 def update(
@@ -101,15 +100,15 @@ def update(
     source = copy_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
-    changed = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
-    hit = [(rows, count) for rows, count in zip(changed, counts, strict=True) if count]
+    all_changes = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
+    changed = [(rows, count) for rows, count in zip(all_changes, counts, strict=True) if count]
     if context.ignored_values is not None:
-        checked = [SettableRows(rows, context.ignored_values) for rows, _ in hit]
+        checked = [SettableRows(rows, context.ignored_values) for rows, _ in changed]
         context.engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
-    groups = groups_of(context, [rows.task.slice for rows, _ in hit])
-    updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(hit)}
-    placed = AssignedLocalRows(context, groups, updates)
-    return write(placed, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
+    groups = groups_of(context, [rows.task.slice for rows, _ in changed])
+    updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(changed)}
+    assigned = AssignedLocalRows(context, groups, updates)
+    return write(assigned, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
 
 
 def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
@@ -151,30 +150,29 @@ def check_settable(
 ) -> None:
     """Raise `ConfigError` or `SchemaMismatch` for a column that cannot be set.
 
-    same_key: the new values have the row's own record key.
+    same_key: the new values keep the row's record key.
     """
     fixed = set(context.config.partition_fields)
     if not same_key:
         fixed.update(context.config.record_key_fields)
-    around = {field.split(".")[0] for field in fixed}
+    roots = {field.split(".")[0] for field in fixed}
     checks.check_known_columns(list(changes), data_schema(context.schema.arrow))
     for name in changes:
-        if name in around:
-            is_one = "is" if name in fixed else "holds"
-            msg = f"{name!r} {is_one} part of the record key or of the partition path"
+        if name in roots:
+            relation = "is" if name in fixed else "holds"
+            msg = f"{name!r} {relation} part of the record key or of the partition path"
             raise ConfigError(msg, hint="Delete the rows and insert them again.")
 
 
 def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
-    """Return the file groups of slices that a scan read, in their order.
+    """Return the file groups of slices that a scan read, in the order of the slices.
 
-    Raises `CommitConflict` if one has a pending clustering, or no longer exists: its commit was
-    rolled back concurrently.
+    Raises `CommitConflict` if one has a pending clustering, or was rolled back concurrently.
     """
     if not slices:
         return []
-    groups, read = context.groups(sorted({slice_.partition for slice_ in slices}))
-    by_id = {slice_.key: group for slice_, group in zip(read, groups, strict=True)}
+    groups, slices_read = context.groups(sorted({slice_.partition for slice_ in slices}))
+    by_id = {slice_.key: group for slice_, group in zip(slices_read, groups, strict=True)}
     removed = [slice_.key for slice_ in slices if slice_.key not in by_id]
     if removed:
         msg = f"the file group {removed[0][1]} was removed while its rows were read"

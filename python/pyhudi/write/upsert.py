@@ -1,9 +1,8 @@
-"""The operations that add rows, and deletes by key. Each is one transaction of one writer.
+"""The operations that add rows, and deletes by key. Each is one transaction.
 
-All checks of the table and the data come before the first change on storage, including recovery
-from failed writers; a stream larger than memory is read to its end first. `file_assignment.py`
-plans the files, `index/` finds the locations of rows, and implementations of
-`row_protocols.UnassignedRows` store them in the meantime. Operations that replace file groups are
+All checks of the table and the data precede the first change on storage, including the recovery
+from failed writers. A stream larger than memory is spilled to its end first. `index/` finds the
+locations of rows and `file_assignment.py` plans the files. Operations that replace file groups are
 in `overwrite.py`, those that read values in `update_delete.py` and `merge.py`.
 """
 
@@ -53,13 +52,16 @@ def upsert(
 ) -> WriteResult:
     """Replace the rows whose keys the table has, add the others.
 
-    Rows of one key in the data are combined first, by the table's merge mode, unless
-    `hoodie.combine.before.upsert` disables it. memory_limit: bytes, a quarter of the machine's
-    memory by default; larger data spills to local files. Raises `SchemaMismatch` for data that does
-    not fit, `UnsupportedTableFeature` for a table that pyhudi does not write to, `CommitConflict`
-    for one that it must not write to now. schema_mode: "strict" requires the table's columns,
-    "merge" adds new columns, widens numbers, and fills missing columns with nulls. partial: columns
-    may be missing; existing rows keep theirs, new rows get nulls. Such data must fit in memory.
+    Input rows of one key are combined first by the table's merge mode, unless
+    `hoodie.combine.before.upsert` is false.
+
+    schema_mode: "strict" requires the table's columns; "merge" adds new columns, widens numbers and
+    fills missing columns with nulls. partial: columns may be missing; existing rows keep their
+    values, new rows get nulls, and the data must fit in memory. memory_limit: bytes, by default a
+    quarter of the machine's memory; larger data spills to local files.
+
+    Raises `SchemaMismatch` for data that does not match the table, `UnsupportedTableFeature` for a
+    table that pyhudi does not write to, and `CommitConflict` for a conflict with another writer.
     """
     limit = input_rows.memory_limit(memory_limit, data)
     context = open_write(table, clock, limit)
@@ -71,14 +73,17 @@ def upsert(
         rows = source.combine() if context.options.combine_upserts else source
         if partial and not context.index.keeps_locations:
             rows, partial = rows.fill_missing_columns(), False
-        placed = rows.for_upsert()
+        assigned = rows.for_upsert()
         if partial:
-            check_read(placed.context, placed.counts)
-        result = write(placed, UPSERT, partial=partial, commit_checks=check_missing_keys(placed))
-        result = replace(result, rows_moved=sum(placed.counts.deletes.values()))
-        _warn_of_partitions(placed, source.counters)
+            check_read(assigned.context, assigned.counts)
+        result = write(
+            assigned, UPSERT, partial=partial, commit_checks=check_missing_keys(assigned)
+        )
+        result = replace(result, rows_moved=sum(assigned.counts.deletes.values()))
+        _warn_of_partitions(assigned, source.counters)
         return with_row_counts(
-            _with_kept_count(placed.context, result, placed.kept_in_partition), source.counters
+            _with_count_kept_in_partition(assigned.context, result, assigned.kept_in_partition),
+            source.counters,
         )
 
 
@@ -92,11 +97,11 @@ def insert(
 ) -> WriteResult:
     """Add rows without checking whether the table has their keys.
 
-    Duplicate keys in the data stay unless `hoodie.combine.before.insert` is true. Rows that fill up
-    a small file stay next to rows of the same keys there, unless
-    `hoodie.merge.allow.duplicate.on.inserts` is false. With `hoodie.datasource.insert.dup.policy`
-    the table's keys are looked up all the same: "drop" drops such rows, "fail" raises for them.
-    Raises as `upsert` does.
+    Duplicate keys in the data are kept unless `hoodie.combine.before.insert` is true. Rows that
+    fill up a small file do not replace its rows of the same keys, unless
+    `hoodie.merge.allow.duplicate.on.inserts` is false. `hoodie.datasource.insert.dup.policy` makes
+    the insert look keys up: "drop" drops rows with existing keys, "fail" raises for them. Raises as
+    `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, data)
     context = open_write(table, clock, limit)
@@ -108,18 +113,18 @@ def insert(
         rows, policy = source, options.insert_duplicates
         if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.without_existing_keys(fail=policy == "fail")
-        looks = rows is not source
+        looks_up_keys = rows is not source
         if should_count_existing_keys(context):
             rows = rows.count_existing_keys()
         if options.combine_inserts:
             rows = rows.combine()
-        placed = rows.for_insert()
-        commit_checks = check_missing_keys(placed) if looks else ()
+        assigned = rows.for_insert()
+        commit_checks = check_missing_keys(assigned) if looks_up_keys else ()
         result = write(
-            placed, INSERT, merge_by_key=not options.allow_duplicates, commit_checks=commit_checks
+            assigned, INSERT, merge_by_key=not options.allow_duplicates, commit_checks=commit_checks
         )
-        _warn_of_partitions(placed, source.counters)
-        warn_of_duplicates(context, (source.counters or placed).inserted_duplicates)
+        _warn_of_partitions(assigned, source.counters)
+        warn_of_duplicates(context, (source.counters or assigned).inserted_duplicates)
         return with_row_counts(result, source.counters)
 
 
@@ -135,11 +140,13 @@ def bulk_insert(
 ) -> WriteResult:
     """Add rows to new files, without checking whether the table has their keys.
 
-    A row with an existing key becomes a duplicate. sort: "none" keeps the order of the data;
-    "partition" sorts each run of rows in memory by partition, then by `sort_columns` or else the
-    record key; "global" sorts all rows of a partition so. Duplicate keys in the data are combined
-    only if `hoodie.combine.before.insert` is true. Under a bucket index rows go to their buckets,
-    and rows for an existing bucket are merged into it as by `upsert`.
+    A row with an existing key becomes a duplicate. Duplicate keys in the data are combined only if
+    `hoodie.combine.before.insert` is true. With a bucket index, rows for an existing bucket are
+    merged into it as in `upsert`.
+
+    sort: "none" keeps the order of the data; "partition" sorts each run of rows in memory by
+    partition, then by `sort_columns`, by default the record key; "global" sorts all rows of a
+    partition.
 
     Raises as `upsert` does, and `ConfigError` for an unknown sort mode or column, and for "global"
     if the data does not fit in a quarter of the memory limit.
@@ -147,16 +154,16 @@ def bulk_insert(
     limit = input_rows.memory_limit(memory_limit, data)
     context = open_write(table, clock, limit)
     check_appends(context, "bulk_insert", appends=False)
-    order, whole = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
+    order, is_global = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
     with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
         rows = source.count_existing_keys() if should_count_existing_keys(context) else source
         rows = rows.combine() if context.options.combine_inserts else rows
         if context.index.has_buckets:
-            result = write_buckets(rows.for_insert(order, whole=whole), BULK_INSERT)
+            result = write_buckets(rows.for_insert(order, is_global=is_global), BULK_INSERT)
         else:
-            placed = rows.for_new_files(order, whole=whole, counted=sort != "none")
-            result = write_new_files(placed, BULK_INSERT)
-            warn_of_duplicates(context, (source.counters or placed).inserted_duplicates)
+            assigned = rows.for_new_files(order, is_global=is_global, counted=sort != "none")
+            result = write_new_files(assigned, BULK_INSERT)
+            warn_of_duplicates(context, (source.counters or assigned).inserted_duplicates)
         return with_row_counts(result, source.counters)
 
 
@@ -167,18 +174,17 @@ def delete_keys(
     clock: Clock | None = None,
     memory_limit: int | None = None,
 ) -> WriteResult:
-    """Delete the rows with the given keys; keys that do not exist are ignored.
+    """Delete the rows with these keys; ignore keys that do not exist.
 
-    keys: data with the table's key columns and, to search only their partitions, all partition
-    columns. Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert`
-    does.
+    keys: data with the key columns and, to search only their partitions, all partition columns.
+    Other columns of the table are ignored. The keys must fit in memory. Raises as `upsert` does.
     """
     limit = input_rows.memory_limit(memory_limit, keys)
     context = open_write(table, clock, limit)
-    with read_delete_keys(context, keys) as (placed, counters):
-        commit_checks = check_missing_keys(placed, deletes=True)
+    with read_delete_keys(context, keys) as (assigned, counters):
+        commit_checks = check_missing_keys(assigned, deletes=True)
         return with_row_counts(
-            write(placed, DELETE, deletes=True, commit_checks=commit_checks), counters
+            write(assigned, DELETE, deletes=True, commit_checks=commit_checks), counters
         )
 
 
@@ -188,24 +194,24 @@ def open_write(table: WritableTable, clock: Clock | None, limit: int) -> WriteCo
     with table.prefetch_open():
         config = metadata_lifecycle.before_write(table, clock)
         context = WriteContext.open(table, clock, config)
-    share = max(limit // (2 * context.engine.tasks_per_process), 1)
-    # A log block and a row group are in memory as a whole until they are written.
-    max_block_bytes = max(share, input_rows.LEAST_MEMORY)
+    task_memory = max(limit // (2 * context.engine.tasks_per_process), 1)
+    # A log block or row group is complete in memory before it is written.
+    max_block_bytes = max(task_memory, input_rows.MIN_MEMORY)
     options = replace(
         context.options,
         log_block_bytes=min(context.options.log_block_bytes, max_block_bytes),
         row_group_bytes=min(context.options.row_group_bytes, max_block_bytes),
     )
-    return replace(context, task_memory=share, options=options)
+    return replace(context, task_memory=task_memory, options=options)
 
 
-def _warn_of_partitions(placed: AssignedRows, counters: RowCounters | None) -> None:
-    """Warn about rows that combining dropped in favor of a row in another partition.
+def _warn_of_partitions(assigned: AssignedRows, counters: RowCounters | None) -> None:
+    """Warn about rows that lost to a row of another partition when they were combined.
 
-    Only if no option names the index whose keys are unique over all partitions.
+    An option that sets the index silences the warning.
     """
-    context = placed.context
-    dropped = (placed if counters is None else counters).cross_partition_duplicates
+    context = assigned.context
+    dropped = (assigned if counters is None else counters).cross_partition_duplicates
     if not dropped or INDEX_TYPE in context.handle_options:
         return
     warn(
@@ -217,7 +223,7 @@ def _warn_of_partitions(placed: AssignedRows, counters: RowCounters | None) -> N
     )
 
 
-def _with_kept_count(
+def _with_count_kept_in_partition(
     context: WriteContext, result: WriteResult, kept_in_partition: int
 ) -> WriteResult:
     """Return the result with the number of updates that kept the partition of the stored row.

@@ -1,7 +1,4 @@
-"""A table as one write sees it: opened, checked, recovered, and with its file groups.
-
-The operations that use it are in `upsert.py` and its siblings.
-"""
+"""The table of one write: opened, checked, recovered, with its file groups."""
 
 from __future__ import annotations
 
@@ -74,14 +71,14 @@ from pyhudi.txn.recovery import recover
 from pyhudi.txn.write_target import write_target
 from pyhudi.write import checks
 
-_FRESH_MS = 1000
+_MAX_PLAN_AGE_MS = 1000
 """Age up to which a loaded timeline is reused to plan a write."""
 _PARTICIPANTS = (SchemaHistoryFile(), HashingMetadataParticipant(), MetadataParticipant())
 
 
 @contextmanager
 def retry_if_stale() -> Iterator[None]:
-    """A block that plans on a snapshot. If files of the snapshot are lost, the write is retried."""
+    """A block that plans on a snapshot; the write is retried if files of the snapshot are lost."""
     try:
         yield
     except HistoryUnavailable as error:
@@ -96,32 +93,29 @@ class WritableTable(Protocol):
     @property
     def storage(self) -> Storage:
         """The storage of the table."""
-        ...
 
     @property
     def engine(self) -> Engine:
         """The engine that runs the tasks."""
-        ...
 
     @property
     def options(self) -> Mapping[str, str]:
         """`hoodie.…` options of the handle."""
-        ...
 
 
 def list_opening_directories(config: TableConfig) -> set[str]:
-    """Return the directories listed to open a table for a change: its timeline, and locks."""
+    """Return the directories that are listed to open a table: its timeline and locks."""
     return {config.layout.folder, META_FOLDER}
 
 
-def _load_for_write(config: TableConfig) -> set[str]:
-    """Likewise for a write, which reads files of archived commits from a metadata table."""
+def _directories_of_write(config: TableConfig) -> set[str]:
+    """Return the directories that are listed to open a table for a write."""
     archive = {config.history_folder} if config.metadata_partitions else set[str]()
     return {*list_opening_directories(config), BUCKET_FOLDER, *archive}
 
 
 def list_definition_files(config: TableConfig) -> list[str]:
-    """The file of the index definitions, where a table can have some."""
+    """Return the file of the index definitions, if the table can have one."""
     return [definitions_path(config)] if config.metadata_partitions else []
 
 
@@ -133,9 +127,9 @@ def open_for_change(
 ) -> TableSnapshot:
     """Open a table with its commit participants, for timeline changes that write no rows.
 
-    The caller enters a critical section of its lock manager, and reloads the timeline there.
-    config, timeline: the table's, if they have just been read. Raises `UnsupportedTableFeature` for
-    a table that pyhudi does not write to.
+    The caller enters a critical section of its lock manager and reloads the timeline there. config,
+    timeline: if they were just read. Raises `UnsupportedTableFeature` for a table that pyhudi does
+    not write to.
     """
     config = (config or TableConfig.load(handle.storage, clock)).with_delete_marks(handle.options)
     checks.check_config(config)
@@ -153,7 +147,7 @@ def open_for_change(
 
 @dataclass(frozen=True)
 class Handle:
-    """A table's handle for one operation, with the lock manager that the operation shares."""
+    """A table handle for one operation, whose steps share a lock manager."""
 
     storage: Storage
     engine: Engine
@@ -164,7 +158,7 @@ class Handle:
 
     @classmethod
     def of(cls, table: WritableTable, clock: Clock) -> Handle:
-        """Add the lock manager that the options of a table's handle request."""
+        """Return the handle with the lock manager that its options request."""
         if isinstance(table, Handle) and not isinstance(table.lock_manager, NoLock):
             return table
         lock_manager = lock_manager_for(table.storage, table.options, clock)
@@ -172,14 +166,16 @@ class Handle:
         return cls(table.storage, table.engine, table.options, lock_manager, previous)
 
     def prefetch_open(self) -> AbstractContextManager[None]:
-        """A block that opens the table for a write, with prefetches by its previous properties."""
+        """A block that opens the table for a write; its reads are prefetched."""
         if self.previous_config is None:
             return nullcontext()
         files = [properties_file.FILE, *list_definition_files(self.previous_config)]
-        return self.storage.prefetch(files=files, folders=_load_for_write(self.previous_config))
+        return self.storage.prefetch(
+            files=files, folders=_directories_of_write(self.previous_config)
+        )
 
     def without_index_options(self) -> Handle:
-        """Return the handle without options of the index, which the table may not support yet."""
+        """Return the handle without index options, which the table may not support yet."""
         needed = {*LOCK_OPTIONS, OLD_LISTS, CHECK_SIZES}
         remaining = {name: value for name, value in self.options.items() if name in needed}
         return replace(self, options=remaining)
@@ -187,36 +183,34 @@ class Handle:
 
 @dataclass(frozen=True)
 class WriteContext:
-    """A table as one write sees it."""
+    """The table of one write."""
 
     table: TableSnapshot
     options: WriteOptions
     started_ms: int = 0
     """The start time of the write."""
     task_memory: int | None = None
-    """Bytes that one task may use for records that it merges, None for no limit."""
+    """Bytes that one task may use for the records it merges, None for no limit."""
     is_recovered: bool = False
     """Whether recovery from failed writers has run."""
     selected_index: Index | None = None
-    """The index that finds keys, if it is known."""
+    """The index that finds keys, if it was selected already."""
     index_names: Mapping[str, str] = field(default_factory=dict)
-    """The named index over each column that has one."""
+    """The name of the index over each indexed column."""
 
     @classmethod
     def open(
         cls, table: WritableTable, clock: Clock | None, config: TableConfig | None = None
     ) -> WriteContext:
-        """Read the table's current state, and reject tables that pyhudi does not write to.
+        """Read the table's current state and complete a pending restore.
 
-        A restore that a failed writer has left is completed.
-
-        config: the table's, if it has just been read.
+        config: if it was just read. Raises for a table that pyhudi does not write to.
         """
         clock = clock or SystemClock()
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = _load_for_write(config)
+        folders = _directories_of_write(config)
         with storage.prefetch(files=list_definition_files(config), folders=folders):
             return cls._open(handle, config, clock)
 
@@ -226,26 +220,17 @@ class WriteContext:
         config = config.with_delete_marks(handle.options)
         timeline = Timeline.load(storage, config)
         if config.metadata_partitions:
-            _ = timeline.may_have_archived  # The answer is on its way.
+            _ = timeline.may_have_archived  # Uses the prefetched listing.
         checks.check_writable(storage, config, timeline)
         check_no_other_lock(storage, config, timeline, LockOptions.of(handle.options), clock)
         options = WriteOptions.of(handle.options, config.base_extension)
         if timeline.pending(RESTORE):
-            # A write must not be planned on commits that the restore reverts.
+            # Otherwise the write would be planned on commits that the restore reverts.
             timeline = recover(
                 open_for_change(handle, clock, config),
                 partial(checks.check_writable, storage, config),
             )
-        opened = TableSnapshot.open(
-            storage,
-            config,
-            clock,
-            handle.engine,
-            handle.options,
-            _PARTICIPANTS,
-            timeline,
-            handle.lock_manager,
-        )
+        opened = open_for_change(handle, clock, config, timeline)
         definitions = index_definitions(storage, config) if config.metadata_partitions else {}
         check_written(opened.schema.arrow, options)
         check_indexes(storage, config, opened.schema, definitions)
@@ -265,14 +250,14 @@ class WriteContext:
         return context
 
     def recover(self) -> WriteContext:
-        """Return the context after the recovery that comes before a write; it runs once."""
+        """Return the context after recovery from failed writers, which runs once."""
         if self.is_recovered:
             return self
         table = self.table
         check = partial(checks.check_writable, table.storage, table.config)
-        fresh = table.clock.now_ms() - self.started_ms < _FRESH_MS
-        timeline = recover(table, check, table.timeline if fresh else None)
-        # The choice of index depends on commits and leftovers of failed writers.
+        is_recent = table.clock.now_ms() - self.started_ms < _MAX_PLAN_AGE_MS
+        timeline = recover(table, check, table.timeline if is_recent else None)
+        # The selection of the index depends on commits and on leftovers of failed writers.
         selected_index = (
             self.selected_index if timeline.instants == table.timeline.instants else None
         )
@@ -361,10 +346,10 @@ class WriteContext:
         return KeySource.of(self.table, positions=positions)
 
     def evolve(self, data: Any, mode: str) -> tuple[WriteContext, pa.Table]:
-        """Return the context with the schema that the data leads to, and the data in its types.
+        """Return the context with the schema after the write, and the data in its types.
 
-        mode: "strict" keeps the table's columns, "merge" adds the new ones of the data: see
-        `evolve`. The new schema is committed with the rows.
+        mode: "strict" keeps the table's columns, "merge" adds new columns of the data (`evolve`).
+        The new schema is committed with the rows.
         """
         check_mode(mode)
         rows = as_stored(read_table(data, self.input_types), self.config, self.schema.arrow)
@@ -383,7 +368,7 @@ class WriteContext:
 
     @property
     def input_types(self) -> pa.Schema:
-        """The types of input values without types of their own."""
+        """The types of input values that have no type, such as Python objects."""
         return input_types(self.config, self.schema.arrow)
 
     def with_keys(
@@ -394,9 +379,9 @@ class WriteContext:
         instant: str | None = None,
         place: tuple[int, int] = (0, 0),
     ) -> pa.Table:
-        """Convert the data to rows of the table, with record key and partition path in front.
+        """Convert the data to rows of the table, with record key and partition path first.
 
-        mode: as in `evolve`, whose context this is. instant, place: as `add_keys` takes them.
+        mode: as in `evolve`, which returned this context. instant, place: see `add_keys`.
         """
         _, rows = self.evolve(data, mode)
         null_elements = self.options.null_elements
@@ -407,8 +392,8 @@ class WriteContext:
     def key_instant(self) -> str:
         """Return a unique prefix of generated keys: an instant and a random number."""
         self.table.generator.observe(self.timeline)
-        chance = int(self.table.clock.uuid()[:8], 16)
-        return f"{self.table.generator.next()}{chance:010d}"
+        random_number = int(self.table.clock.uuid()[:8], 16)
+        return f"{self.table.generator.next()}{random_number:010d}"
 
     def key_spec(self) -> KeySpec:
         """Return the rules for this table's keys."""
@@ -424,28 +409,28 @@ class WriteContext:
 
     @property
     def virtual_keys(self) -> KeySpec | None:
-        """The rules for keys of stored rows that have none; None if the rows have them."""
+        """The rules for keys of stored rows without keys; None if keys are stored."""
         return None if self.config.populate_meta_fields else self.key_spec()
 
     def delete_keys(self, keys: Any) -> tuple[pa.Table, bool]:
-        """Return record keys with partition paths, and whether the keys name partitions.
+        """Return record keys with partition paths, and whether the keys have partition columns.
 
-        Duplicates are dropped, unless `hoodie.combine.before.delete` is false.
+        Duplicates are dropped unless `hoodie.combine.before.delete` is false.
         """
         spec = self.key_spec()
         if spec.keys_are_generated:
             add_keys(self.schema.arrow.empty_table(), spec)
         _, table = self.evolve(keys, "strict")
         checks.check_known_columns(table.column_names, self.schema.arrow)
-        named = [field for field in spec.partition_fields if field in table.column_names]
-        in_partitions = len(named) == len(spec.partition_fields)
-        if named and not in_partitions:
-            missing = set(spec.partition_fields) - set(named)
+        named_fields = [field for field in spec.partition_fields if field in table.column_names]
+        in_partitions = len(named_fields) == len(spec.partition_fields)
+        if named_fields and not in_partitions:
+            missing = set(spec.partition_fields) - set(named_fields)
             msg = f"the keys have partition columns, but not {', '.join(sorted(missing))}"
             raise SchemaMismatch(
                 msg, hint="Give all partition columns, or none to search all partitions."
             )
-        fields = dict.fromkeys((*spec.key_fields, *named))
+        fields = dict.fromkeys((*spec.key_fields, *named_fields))
         for name in fields:
             if name.split(".")[0] not in table.column_names:
                 msg = f"the keys do not have the key column {name!r}"
@@ -458,19 +443,19 @@ class WriteContext:
             return keyed, in_partitions
         return keyed.group_by([RECORD_KEY, PARTITION_PATH]).aggregate([]), in_partitions
 
-    def key_columns(self, given: pa.Table, names: Iterable[str]) -> pa.Table:
-        """Return columns and fields of structs by their names, in the table's types.
+    def key_columns(self, rows: pa.Table, names: Iterable[str]) -> pa.Table:
+        """Return columns and struct fields by name, in the table's types.
 
-        Raises `SchemaMismatch` for one that is missing, or does not fit.
+        Raises `SchemaMismatch` if one is missing or has another type.
         """
         columns = {}
         for name in names:
             field = column_at(self.schema.arrow.empty_table(), name)
-            columns[name] = cast_exactly(column_at(given, name), pa.field(name, field.type))
+            columns[name] = cast_exactly(column_at(rows, name), pa.field(name, field.type))
         return pa.table(columns)
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
-        """Return the file groups of partitions (None for all), and their current slices."""
+        """Return the file groups of partitions (None for all) and their current slices."""
         view = self.view(partitions)
         slices = view.slices()
         return file_groups(self.timeline, view.iter_newest_slices(), slices), slices
@@ -478,10 +463,10 @@ class WriteContext:
     def view(
         self, partitions: Sequence[str] | None = None, *, may_miss_files: bool = False
     ) -> FileSystemView:
-        """Return the files of partitions (None for all) that the write is planned on.
+        """Return the files of partitions (None for all) on which the write is planned.
 
-        may_miss_files: the rows are not read and go anyway. Otherwise the view raises `MissingFile`
-        if storage has lost files.
+        may_miss_files: for an operation that removes the rows unread. Otherwise the view raises
+        `MissingFile` if storage has lost files.
         """
         check = None if may_miss_files else partial(check_complete, self.table)
         return FileSystemView(
@@ -489,17 +474,14 @@ class WriteContext:
         )
 
     def check_files(self, stale: Collection[str] = ()) -> None:
-        """Raise `MissingFile` if storage has lost files of the table.
-
-        stale: as in `check_complete`.
-        """
+        """Raise `MissingFile` if storage has lost files. stale: see `check_complete`."""
         check_complete(self.table, self.view(may_miss_files=True), stale=stale)
 
     @cached_property
     def _files(self) -> ListedOnce:
-        """The files of the snapshot that the write is planned on, even if they are removed later.
+        """The files on which the write is planned; each partition is listed once.
 
-        A file group that a cleaner has removed since would look like one that never existed.
+        In a later listing, a file group that a cleaner removed would look as if it never existed.
         """
 
         def check() -> None:
@@ -511,5 +493,5 @@ class WriteContext:
         return ListedOnce(self.storage, check)
 
     def target(self, instant: str) -> WriteTarget:
-        """Return the settings that all tasks of the write share."""
+        """Return the settings of all tasks of the write."""
         return write_target(self.table, self.options, instant, self.task_memory)

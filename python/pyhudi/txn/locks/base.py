@@ -23,7 +23,6 @@ class TableLock(Protocol):
 
     def acquire(self, timeout_ms: int) -> bool:
         """Take the lock; False if it was not available in time. Raises the service's errors."""
-        ...
 
     @property
     def lasts_ms(self) -> int | None:
@@ -31,25 +30,21 @@ class TableLock(Protocol):
 
         None: for ever.
         """
-        ...
 
     def check(self, within_ms: int = 0) -> None:
         """Raise `CommitConflict` unless the lock is certainly held, and stays so for `within_ms`.
 
         within_ms: at most `lasts_ms`.
         """
-        ...
 
     def release(self) -> None:
         """Release the lock, also after an interrupted `acquire` or `release`.
 
         It is no error if the lock was lost or never taken.
         """
-        ...
 
     def holder(self) -> str:
         """Return the holder of the lock as far as it is known, for messages."""
-        ...
 
 
 def take(lock: TableLock, timeout_ms: int) -> None:
