@@ -23,7 +23,7 @@ from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOpt
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_parsing import Option, list_options
+from pyhudi.config.option_parsing import Option, as_tuple, list_options
 from pyhudi.config.options import (
     DELETE_RULE,
     NEW_TABLE,
@@ -42,26 +42,18 @@ SECTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 HANDLING = {"translated": "translated", "ignored": "ignored", "refused": "not supported"}
-SAME = ("as above", "the same")
 
 
 def spark_options() -> str:
     """The options of Hudi's Spark data source: a row for each, or for several with one meaning."""
     # By its path: the package around it needs PySpark.
     options = runpy.run_path(str(OPTION_TABLE))["OPTIONS"]
-    rows: list[list[Any]] = []
-    for option in options:
-        alike = rows and rows[-1][1:4] == [option.side, option.fate, option.harmless]
-        note = rows[-1][4] if option.note in SAME else option.note
-        if option.note in SAME and alike:
-            rows[-1][0].append(option.name)
-        else:
-            rows.append([[option.name], option.side, option.fate, option.harmless, note])
     lines = ["| Option | Side | Handling | Replacement or reason |", "|---|---|---|---|"]
-    for names, side, fate, harmless, note in rows:
-        accepted = f"; accepted: `{'`, `'.join(harmless)}`" if harmless else ""
-        named = ", ".join(f"`{name}`" for name in names)
-        lines.append(f"| {named} | {side} | {HANDLING[fate]} | {note}{accepted} |")
+    for option in options:
+        accepted = f"; accepted: `{'`, `'.join(option.harmless)}`" if option.harmless else ""
+        names = ", ".join(f"`{name}`" for name in as_tuple(option.names))
+        handling = HANDLING[option.fate]
+        lines.append(f"| {names} | {option.side} | {handling} | {option.note}{accepted} |")
     return "\n".join(lines)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyhudi.config.option_parsing import as_tuple
+
 ROOT = Path(__file__).parents[2]
 GENERATOR: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "generate_docs.py"))
 PAGES = [
@@ -33,4 +35,5 @@ def test_generated_sections_are_current(page: Path) -> None:
 def test_spark_options_section_names_every_option() -> None:
     options = runpy.run_path(str(GENERATOR["OPTION_TABLE"]))["OPTIONS"]
     section = GENERATOR["spark_options"]()
-    assert [option.name for option in options if f"`{option.name}`" not in section] == []
+    names = [name for option in options for name in as_tuple(option.names)]
+    assert [name for name in names if f"`{name}`" not in section] == []

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import CharType, StructType, VarcharType
 
 import pyhudi
+from pyhudi.config.option_parsing import as_tuple
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.spark import create_table, read, write
@@ -532,11 +533,10 @@ def test_refusals_have_hint_and_harmless_values_pass() -> None:
     for option in OPTIONS:
         if option.fate != "refused":
             continue
-        name = option.name.replace("*", "x")
+        name = as_tuple(option.names)[-1].replace("*", "x")
         side: Any = "read" if option.side == "read" else "write"
         with pytest.raises(UnsupportedTableFeature, match=re.escape(name)) as caught:
             check_hudi_options({name: "what nobody wants"}, side)
-        assert "Hint: As above" not in str(caught.value)
         assert caught.value.hint
         for value in option.harmless:
             assert check_hudi_options({name: value}, side) == {}
@@ -547,7 +547,8 @@ def test_pyhudi_options_have_one_meaning() -> None:
     shadowed = {name for name in (*KNOWN_OPTIONS, *CREATE_OPTIONS) if decision(name) is not None}
     payloads = {W + "payload.class", "hoodie.compaction.payload.class"}
     assert shadowed == {W + "partitionpath.field", *payloads}
-    assert len({option.name for option in OPTIONS}) == len(OPTIONS)
+    names = [name for option in OPTIONS for name in as_tuple(option.names)]
+    assert len(set(names)) == len(names) > 120
 
 
 def test_options_page_lists_all_operations() -> None:

@@ -133,7 +133,7 @@ Names = str | tuple[str, ...]
 def option(names: Names, meaning: str, default: object = "") -> Option:
     """Declare how the pages show an option."""
     shown = str(default).lower() if isinstance(default, bool) else str(default)
-    return Option(_tuple(names), meaning, shown)
+    return Option(as_tuple(names), meaning, shown)
 
 
 def flag(names: Names, meaning: str, *, default: bool | None, shown: str = "") -> Any:
@@ -143,7 +143,7 @@ def flag(names: Names, meaning: str, *, default: bool | None, shown: str = "") -
     shown: the default as the pages show it, if it is not this value; also in the functions below.
     """
     return custom(
-        lambda options: parse_bool(options, *_tuple(names), default=default),
+        lambda options: parse_bool(options, *as_tuple(names), default=default),
         option(names, meaning, shown or default),
     )
 
@@ -153,7 +153,9 @@ def integer(
 ) -> Any:
     """Declare a field that is an integer within bounds."""
     return custom(
-        lambda options: parse_int(options, *_tuple(names), default=default, least=least, most=most),
+        lambda options: parse_int(
+            options, *as_tuple(names), default=default, least=least, most=most
+        ),
         option(names, meaning, default),
     )
 
@@ -254,7 +256,8 @@ POSITIVE: tuple[Callable[[float], bool], str] = (lambda value: 0 < value < inf, 
 """The arguments `fits` and `what` of a finite number above 0."""
 
 
-def _tuple(names: Names) -> tuple[str, ...]:
+def as_tuple(names: Names) -> tuple[str, ...]:
+    """Return names as a tuple, also a single one."""
     return (names,) if isinstance(names, str) else names
 
 

@@ -10,67 +10,74 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection
 
+from pyhudi.config.option_parsing import Names, as_tuple
 from pyhudi.errors import ConfigError, HudiError, UnsupportedTableFeature
 
 _NEAR = 0.9
 """Minimum share of common letters at which a name counts as a misspelling of another."""
 
-_ARGUMENTS = {
-    **dict.fromkeys(
+ARGUMENTS: tuple[tuple[Names, str, str], ...] = (
+    (
         ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields"),
-        "create_table takes it as `key`.",
+        "create_table",
+        "key",
     ),
-    **dict.fromkeys(
+    (
         ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields"),
-        "create_table takes it as `partition_by`.",
+        "create_table",
+        "partition_by",
     ),
-    **dict.fromkeys(
+    (
         (
             "hoodie.datasource.write.precombine.field",
-            "hoodie.table.precombine.field",
             "hoodie.table.ordering.fields",
+            "hoodie.table.precombine.field",
         ),
-        "create_table takes it as `order_by`.",
+        "create_table",
+        "order_by",
     ),
-    **dict.fromkeys(
-        ("hoodie.datasource.write.table.type", "hoodie.table.type"),
-        "create_table takes it as `type`.",
+    (
+        (
+            "hoodie.datasource.write.table.type",
+            "hoodie.datasource.write.storage.type",
+            "hoodie.table.type",
+        ),
+        "create_table",
+        "type",
     ),
-    **dict.fromkeys(
-        ("hoodie.write.table.version", "hoodie.table.version"),
-        "create_table takes it as `version`; upgrade and downgrade change it.",
+    (("hoodie.write.table.version", "hoodie.table.version"), "create_table", "version"),
+    ("hoodie.bulkinsert.sort.mode", "bulk_insert", "sort"),
+    ("hoodie.bulkinsert.user.defined.partitioner.sort.columns", "bulk_insert", "sort_columns"),
+)
+"""Write options of Apache Hudi that are arguments in pyhudi: names, method, argument."""
+
+_EQUIVALENTS: dict[Names, str] = {
+    **{names: f"{call} takes it as `{argument}`." for names, call, argument in ARGUMENTS},
+    ("hoodie.write.table.version", "hoodie.table.version"): (
+        "create_table takes it as `version`; upgrade and downgrade change it."
     ),
     "hoodie.datasource.write.table.name": "create_table takes hoodie.table.name.",
-    **dict.fromkeys(
-        (
-            "hoodie.datasource.write.keygenerator.class",
-            "hoodie.datasource.write.keygenerator.type",
-            "hoodie.table.keygenerator.class",
-        ),
-        "create_table takes hoodie.table.keygenerator.type.",
-    ),
-    **dict.fromkeys(
-        ("hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"),
+    (
+        "hoodie.datasource.write.keygenerator.class",
+        "hoodie.datasource.write.keygenerator.type",
+        "hoodie.table.keygenerator.class",
+    ): "create_table takes hoodie.table.keygenerator.type.",
+    ("hoodie.client.heartbeat.interval_in_ms", "hoodie.client.heartbeat.tolerable.misses"): (
         "A writer counts as failed after two minutes without a heartbeat. That is Apache Hudi's "
-        "default, and all writers of the table must use it.",
+        "default, and all writers of the table must use it."
     ),
     "hoodie.datasource.write.operation": "Each operation is a method of the table.",
     "hoodie.datasource.write.reconcile.schema": 'Pass schema_mode="merge" to the method.',
     "hoodie.schema.on.read.enable": "A table that `alter` has changed needs no option.",
-    "hoodie.bulkinsert.sort.mode": "bulk_insert takes it as `sort`.",
-    "hoodie.bulkinsert.user.defined.partitioner.sort.columns": (
-        "bulk_insert takes it as `sort_columns`."
-    ),
     "hoodie.datasource.query.type": "Use scan, incremental or changes.",
     "as.of.instant": "scan takes it as `as_of`.",
-    **dict.fromkeys(
-        (
-            "hoodie.archive.merge.enable",
-            "hoodie.archive.merge.files.batch.size",
-            "hoodie.archive.merge.small.file.limit.bytes",
-        ),
+    (
+        "hoodie.archive.merge.enable",
+        "hoodie.archive.merge.files.batch.size",
+        "hoodie.archive.merge.small.file.limit.bytes",
+    ): (
         "Apache Hudi 1 merges no archive logs any more; the archive of tables from version 8 on is "
-        "merged by hoodie.timeline.compaction.batch.size.",
+        "merged by hoodie.timeline.compaction.batch.size."
     ),
     "hoodie.datasource.read.begin.instanttime": "incremental takes it as `start`.",
     "hoodie.datasource.read.end.instanttime": "incremental takes it as `end`.",
@@ -79,6 +86,7 @@ _ARGUMENTS = {
     ),
 }
 """Options of Apache Hudi, and their equivalent in pyhudi."""
+_HINTS = {name: hint for names, hint in _EQUIVALENTS.items() for name in as_tuple(names)}
 
 _PARTS = {
     "compaction of data tables": (
@@ -152,8 +160,8 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
             f"the option {name!r} is set when a table is created",
             hint="Pass it to create_table.",
         )
-    if name in _ARGUMENTS:
-        return ConfigError(f"pyhudi has no option {name!r}", hint=_ARGUMENTS[name])
+    if name in _HINTS:
+        return ConfigError(f"pyhudi has no option {name!r}", hint=_HINTS[name])
     if name.startswith(_MERGING):
         return UnsupportedTableFeature(
             f"the option {name!r} sets how records are merged; pyhudi does not support it",

@@ -1,6 +1,6 @@
 """What pyhudi does with each option of Hudi's own Spark data source: data, and `decision`.
 
-`hudi_options.py` uses it, docs/spark-options.md shows it, and a test compares the two. Names are
+`hudi_options.py` uses it, docs/reference/spark-options.md shows it. Names are
 those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pyhudi.config.option_parsing import Names, as_tuple
 from pyhudi.config.options import CREATE_OPTIONS, is_handle_option
+from pyhudi.config.unknown_options import ARGUMENTS
 
 Side = Literal["read", "write", "both"]
 Fate = Literal["translated", "ignored", "refused"]
@@ -17,10 +19,10 @@ Fate = Literal["translated", "ignored", "refused"]
 
 @dataclass(frozen=True)
 class HudiOption:
-    """One option, or a family of them."""
+    """Options with one meaning, or families of them."""
 
-    name: str
-    """Name of the option; with `*` at the end, the prefix of a family."""
+    names: Names
+    """Names of options; with `*` at the end, the prefix of a family."""
     side: Side
     """Side on which it has an effect; on the other side it is ignored, as in Hudi."""
     fate: Fate
@@ -34,399 +36,354 @@ class HudiOption:
 
 
 _OFF = ("false",)
-_WRITE = "hoodie.datasource.write."
-_READ = "hoodie.datasource.read."
-_HIVE = "hoodie.datasource.hive_sync."
-_GLUE = "hoodie.datasource.meta.sync.glue."
 
 
-def _of_catalogs(name: str, note: str = "as above", harmless: tuple[str, ...] = ()) -> HudiOption:
-    return HudiOption(name, "write", "ignored", note, harmless, of_sync=True)
+def _translate(names: Names, note: str, side: Side = "write") -> HudiOption:
+    return HudiOption(names, side, "translated", note)
+
+
+def _ignore(
+    names: Names,
+    note: str,
+    harmless: tuple[str, ...] = (),
+    side: Side = "write",
+    *,
+    of_sync: bool = False,
+) -> HudiOption:
+    return HudiOption(names, side, "ignored", note, harmless, of_sync)
+
+
+def _refuse(
+    names: Names, note: str, harmless: tuple[str, ...] = (), side: Side = "write"
+) -> HudiOption:
+    return HudiOption(names, side, "refused", note, harmless)
 
 
 OPTIONS: tuple[HudiOption, ...] = (
-    # --- what a table is
-    HudiOption(_WRITE + "recordkey.field", "write", "translated", "`key` of `create_table`"),
-    HudiOption("hoodie.table.recordkey.fields", "write", "translated", "the same"),
-    HudiOption(
-        _WRITE + "partitionpath.field", "write", "translated", "`partition_by` of `create_table`"
-    ),
-    HudiOption("hoodie.table.partition.fields", "write", "translated", "the same"),
-    HudiOption(_WRITE + "precombine.field", "write", "translated", "`order_by` of `create_table`"),
-    HudiOption("hoodie.table.ordering.fields", "write", "translated", "the same"),
-    HudiOption("hoodie.table.precombine.field", "write", "translated", "the same"),
-    HudiOption(_WRITE + "table.type", "write", "translated", "`type` of `create_table`"),
-    HudiOption(_WRITE + "storage.type", "write", "translated", "the same"),
-    HudiOption("hoodie.table.type", "write", "translated", "the same"),
-    HudiOption("hoodie.write.table.version", "write", "translated", "`version` of `create_table`"),
-    HudiOption("hoodie.table.version", "write", "translated", "the same"),
-    HudiOption(_WRITE + "table.name", "write", "translated", "`hoodie.table.name`"),
-    HudiOption(
-        _WRITE + "keygenerator.class",
-        "write",
-        "translated",
+    *(_translate(names, f"`{argument}` of `{call}`") for names, call, argument in ARGUMENTS),
+    _translate("hoodie.datasource.write.table.name", "`hoodie.table.name`"),
+    _translate(
+        ("hoodie.datasource.write.keygenerator.class", "hoodie.table.keygenerator.class"),
         "`hoodie.table.keygenerator.type`, for Hudi's own classes",
     ),
-    HudiOption("hoodie.table.keygenerator.class", "write", "translated", "the same"),
-    HudiOption(
-        _WRITE + "keygenerator.type", "write", "translated", "`hoodie.table.keygenerator.type`"
-    ),
-    HudiOption(
-        _WRITE + "payload.class",
-        "write",
-        "translated",
+    _translate("hoodie.datasource.write.keygenerator.type", "`hoodie.table.keygenerator.type`"),
+    _translate(
+        ("hoodie.datasource.write.payload.class", "hoodie.compaction.payload.class"),
         "the merge mode, for OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload",
     ),
-    HudiOption("hoodie.compaction.payload.class", "write", "translated", "the same"),
-    # --- what a write does
-    HudiOption(_WRITE + "operation", "write", "translated", "the operation of the write"),
-    HudiOption(
-        _WRITE + "partitions.to.delete",
-        "write",
-        "translated",
+    _translate("hoodie.datasource.write.operation", "the operation of the write"),
+    _translate(
+        "hoodie.datasource.write.partitions.to.delete",
         "the partitions of `delete_partitions`; `*` matches any string, `%2A` a literal `*`",
     ),
-    HudiOption(
-        _WRITE + "reconcile.schema",
-        "write",
-        "translated",
+    _translate(
+        ("hoodie.datasource.write.reconcile.schema", "hoodie.write.set.null.for.missing.columns"),
         "`true`: columns that are missing in the data become null",
     ),
-    HudiOption("hoodie.write.set.null.for.missing.columns", "write", "translated", "the same"),
-    HudiOption("hoodie.bulkinsert.sort.mode", "write", "translated", "`sort` of `bulk_insert`"),
-    HudiOption(
-        "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
-        "write",
-        "translated",
-        "`sort_columns` of `bulk_insert`",
-    ),
-    HudiOption(
-        _WRITE + "insert.drop.duplicates",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.insert.drop.duplicates",
         "use upsert, or set `hoodie.datasource.insert.dup.policy=drop` with a record index",
         _OFF,
     ),
-    HudiOption(
-        _WRITE + "schema.allow.auto.evolution.column.drop",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop",
         "drop columns with `alter` of the table",
         _OFF,
     ),
-    HudiOption(
-        _WRITE + "commitmeta.key.prefix",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.commitmeta.key.prefix",
         "name the options for the commit with the prefix `_`, Hudi's default",
         ("_",),
     ),
-    HudiOption(
-        _WRITE + "drop.partition.columns",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.drop.partition.columns",
         "leave it out: files keep the partition columns",
         _OFF,
     ),
-    HudiOption(
-        _WRITE + "record.merger.*",
-        "write",
-        "refused",
+    _refuse(
+        (
+            "hoodie.datasource.write.record.merger.*",
+            "hoodie.write.record.merge.custom.*",
+            "hoodie.write.record.merge.strategy.id",
+        ),
         "use `pyhudi.register_merger` in place of a Java merger",
     ),
-    HudiOption("hoodie.write.record.merge.custom.*", "write", "refused", "as above"),
-    HudiOption("hoodie.write.record.merge.strategy.id", "write", "refused", "as above"),
-    HudiOption(
-        _WRITE + "secondarykey.column",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.secondarykey.column",
         "create a secondary index with `create_index` of the table",
     ),
-    HudiOption(
+    _refuse(
         "hoodie.datasource.overwrite.mode",
-        "write",
-        "refused",
         "choose the operation `insert_overwrite` or `insert_overwrite_table`",
     ),
-    HudiOption(
-        _WRITE + "streaming.*",
-        "write",
-        "refused",
-        "write streams with `pyhudi.spark.sink`",
-    ),
-    HudiOption(
+    _refuse("hoodie.datasource.write.streaming.*", "write streams with `pyhudi.spark.sink`"),
+    _refuse(
         "hoodie.bulkinsert.user.defined.partitioner.class",
-        "write",
-        "refused",
         "sort the DataFrame, or set `hoodie.bulkinsert.sort.mode`",
     ),
-    HudiOption(
-        _WRITE + "row.writer.enable",
-        "write",
-        "ignored",
+    _ignore(
+        "hoodie.datasource.write.row.writer.enable",
         "there is one writer, which writes Arrow batches",
     ),
-    HudiOption(
-        _WRITE + "keygenerator.consistent.logical.timestamp.enabled",
-        "write",
-        "refused",
+    _refuse(
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
         "leave it out: keys contain timestamps in Hudi's default format",
         _OFF,
     ),
-    HudiOption("hoodie.avro.schema.validate", "write", "ignored", "the schema is always checked"),
-    HudiOption("hoodie.avro.schema.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.base.path", "both", "refused", "pass the location as the argument `path`"),
-    HudiOption(
+    _ignore(
+        ("hoodie.avro.schema.validate", "hoodie.avro.schema.*"), "the schema is always checked"
+    ),
+    _refuse("hoodie.base.path", "pass the location as the argument `path`", side="both"),
+    _refuse(
         "hoodie.base.file.format",
-        "write",
-        "refused",
         "set `hoodie.table.base.file.format` for a new table",
         ("parquet",),
     ),
-    # --- services
-    HudiOption(
+    _ignore(
         "hoodie.datasource.compaction.async.enable",
-        "write",
-        "ignored",
         "it is for streams; `maintain` of the table runs services while writers are active",
     ),
-    HudiOption(
-        "hoodie.datasource.clustering.inline.enable",
-        "write",
-        "translated",
-        "`hoodie.clustering.inline`",
-    ),
-    HudiOption(
-        "hoodie.datasource.clustering.async.enable",
-        "write",
-        "refused",
+    _translate("hoodie.datasource.clustering.inline.enable", "`hoodie.clustering.inline`"),
+    _refuse(
+        ("hoodie.datasource.clustering.async.enable", "hoodie.clustering.async.enabled"),
         "run `maintain` or `cluster` of the table in another process",
         _OFF,
     ),
-    HudiOption("hoodie.clustering.async.enabled", "write", "refused", "as above", _OFF),
-    HudiOption("hoodie.clean.async*", "write", "refused", "call `clean` of the table", _OFF),
-    HudiOption("hoodie.archive.async", "write", "refused", "call `archive` of the table", _OFF),
-    # --- catalogs: what a table's handle takes of them is not here
-    HudiOption(
-        _HIVE + "bucket_sync_spec",
-        "write",
-        "ignored",
+    _refuse("hoodie.clean.async*", "call `clean` of the table", _OFF),
+    _refuse("hoodie.archive.async", "call `archive` of the table", _OFF),
+    _ignore(
+        "hoodie.datasource.hive_sync.bucket_sync_spec",
         "it belongs to `bucket_sync`, which is not supported",
     ),
-    HudiOption(
-        _GLUE + "partition_index_fields",
-        "write",
-        "ignored",
+    _ignore(
+        "hoodie.datasource.meta.sync.glue.partition_index_fields",
         "it belongs to `partition_index_fields.enable`, which is not supported",
     ),
-    HudiOption(
-        _GLUE + "all_partitions_read_parallelism", "write", "ignored", "it changes no partition"
+    _ignore(
+        (
+            "hoodie.datasource.meta.sync.glue.all_partitions_read_parallelism",
+            "hoodie.datasource.meta.sync.glue.changed_partitions_read_parallelism",
+            "hoodie.datasource.meta.sync.glue.partition_change_parallelism",
+        ),
+        "it changes no partition",
     ),
-    HudiOption(_GLUE + "changed_partitions_read_parallelism", "write", "ignored", "as above"),
-    HudiOption(_GLUE + "partition_change_parallelism", "write", "ignored", "as above"),
-    HudiOption(
+    _ignore(
         "hoodie.meta_sync.global.replicate.timestamp",
-        "write",
-        "ignored",
         "it belongs to a tool for several metastores, which is not supported",
     ),
-    _of_catalogs(
-        _HIVE + "assume_date_partitioning",
+    _ignore(
+        (
+            "hoodie.datasource.hive_sync.assume_date_partitioning",
+            "hoodie.datasource.hive_sync.use_pre_apache_input_format",
+            "hoodie.datasource.meta.sync.glue.recreate_table_on_error",
+        ),
         "if no catalog sync is enabled; otherwise an error",
         _OFF,
+        of_sync=True,
     ),
-    _of_catalogs(_HIVE + "use_pre_apache_input_format", harmless=_OFF),
-    _of_catalogs(_GLUE + "recreate_table_on_error", harmless=_OFF),
-    _of_catalogs(_HIVE + "*"),
-    _of_catalogs("hoodie.datasource.meta.sync.*"),
-    _of_catalogs("hoodie.datasource.meta_sync.*"),
-    _of_catalogs("hoodie.meta.sync.*"),
-    _of_catalogs("hoodie.meta_sync.*"),
-    _of_catalogs("hoodie.datasource.partition_extractor_class"),
-    # --- what the JVM needs
-    HudiOption(
-        "hoodie.upsert.shuffle.parallelism",
-        "write",
-        "ignored",
+    _ignore(
+        (
+            "hoodie.datasource.hive_sync.*",
+            "hoodie.datasource.meta.sync.*",
+            "hoodie.datasource.meta_sync.*",
+            "hoodie.meta.sync.*",
+            "hoodie.meta_sync.*",
+            "hoodie.datasource.partition_extractor_class",
+        ),
+        "if no catalog sync is enabled; otherwise an error",
+        of_sync=True,
+    ),
+    _ignore(
+        (
+            "hoodie.upsert.shuffle.parallelism",
+            "hoodie.insert.shuffle.parallelism",
+            "hoodie.bulkinsert.shuffle.parallelism",
+            "hoodie.delete.shuffle.parallelism",
+            "hoodie.finalize.write.parallelism",
+            "hoodie.rollback.parallelism",
+        ),
         "`spark.sql.shuffle.partitions` sets the number of tasks of a shuffle",
     ),
-    HudiOption("hoodie.insert.shuffle.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.bulkinsert.shuffle.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.delete.shuffle.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.finalize.write.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.rollback.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.file.listing.parallelism", "both", "ignored", "as above"),
-    HudiOption("hoodie.markers.delete.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.simple.index.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.global.simple.index.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.bloom.index.parallelism", "write", "ignored", "as above"),
-    HudiOption("hoodie.memory.*", "both", "ignored", "`memory_limit` sets the memory of a task"),
-    HudiOption("hoodie.common.spillable.*", "both", "ignored", "as above"),
-    HudiOption("hoodie.common.diskmap.*", "both", "ignored", "as above"),
-    HudiOption("hoodie.embed.timeline.*", "both", "ignored", "there is no timeline server"),
-    HudiOption("hoodie.filesystem.view.*", "both", "ignored", "as above"),
-    HudiOption("hoodie.write.markers.type", "write", "ignored", "markers are always files"),
-    HudiOption("hoodie.write.executor.*", "write", "ignored", "pyhudi has no such buffers"),
-    HudiOption("hoodie.write.buffer.*", "write", "ignored", "as above"),
-    HudiOption("hoodie.write.status.storage.level", "write", "ignored", "as above"),
-    HudiOption("hoodie.write.tagged.record.storage.level", "write", "ignored", "as above"),
-    HudiOption("hoodie.spark.*", "both", "ignored", "as above"),
-    HudiOption("hoodie.parquet.compression.ratio", "write", "ignored", "sizes are measured"),
-    HudiOption(
-        "hoodie.parquet.writelegacyformat.enabled", "write", "ignored", "the layout is that of Hudi"
+    _ignore(
+        "hoodie.file.listing.parallelism",
+        "`spark.sql.shuffle.partitions` sets the number of tasks of a shuffle",
+        side="both",
     ),
-    HudiOption("hoodie.parquet.outputtimestamptype", "write", "ignored", "the schema decides"),
-    HudiOption(
+    _ignore(
+        (
+            "hoodie.markers.delete.parallelism",
+            "hoodie.simple.index.parallelism",
+            "hoodie.global.simple.index.parallelism",
+            "hoodie.bloom.index.parallelism",
+        ),
+        "`spark.sql.shuffle.partitions` sets the number of tasks of a shuffle",
+    ),
+    _ignore(
+        ("hoodie.memory.*", "hoodie.common.spillable.*", "hoodie.common.diskmap.*"),
+        "`memory_limit` sets the memory of a task",
+        side="both",
+    ),
+    _ignore(
+        ("hoodie.embed.timeline.*", "hoodie.filesystem.view.*"),
+        "there is no timeline server",
+        side="both",
+    ),
+    _ignore("hoodie.write.markers.type", "markers are always files"),
+    _ignore(
+        (
+            "hoodie.write.executor.*",
+            "hoodie.write.buffer.*",
+            "hoodie.write.status.storage.level",
+            "hoodie.write.tagged.record.storage.level",
+        ),
+        "pyhudi has no such buffers",
+    ),
+    _ignore("hoodie.spark.*", "pyhudi has no such buffers", side="both"),
+    _ignore("hoodie.parquet.compression.ratio", "sizes are measured"),
+    _ignore("hoodie.parquet.writelegacyformat.enabled", "the layout is that of Hudi"),
+    _ignore("hoodie.parquet.outputtimestamptype", "the schema decides"),
+    _refuse(
         "hoodie.client.heartbeat.interval_in_ms",
-        "write",
-        "refused",
         "leave it out: all writers of a table must use Hudi's default heartbeats",
         ("60000",),
     ),
-    HudiOption("hoodie.client.heartbeat.tolerable.misses", "write", "refused", "as above", ("2",)),
-    HudiOption(
-        "hoodie.metrics.on", "write", "refused", "leave it out: pyhudi sends no metrics", _OFF
+    _refuse(
+        "hoodie.client.heartbeat.tolerable.misses",
+        "leave it out: all writers of a table must use Hudi's default heartbeats",
+        ("2",),
     ),
-    HudiOption("hoodie.metrics.*", "write", "ignored", "pyhudi sends no metrics"),
-    HudiOption(
-        "hoodie.write.commit.callback.on",
-        "write",
-        "refused",
-        "notify your services after `write` returns",
-        _OFF,
+    _refuse("hoodie.metrics.on", "leave it out: pyhudi sends no metrics", _OFF),
+    _ignore("hoodie.metrics.*", "pyhudi sends no metrics"),
+    _refuse("hoodie.write.commit.callback.on", "notify your services after `write` returns", _OFF),
+    _ignore("hoodie.write.commit.callback.*", "pyhudi calls no callback"),
+    _ignore("hoodie.write.auto.upgrade", "only `upgrade` of the table changes its version"),
+    _ignore("hoodie.auto.adjust.lock.configs", "pyhudi uses the storage lock"),
+    _refuse("hoodie.errortable.*", "use `set_aside` of `write` for rows without a key"),
+    _refuse("hoodie.precommit.*", "call `check` of the table, or run a query"),
+    _refuse("hoodie.bootstrap.*", "bootstrap with Apache Hudi"),
+    _refuse(("hoodie.deltastreamer.*", "hoodie.streamer.*"), "run the streamer of Apache Hudi"),
+    _refuse("hoodie.sql.*", "set `hoodie.datasource.write.operation`"),
+    _translate(
+        "hoodie.datasource.query.type", "`snapshot`, `read_optimized` or `incremental`", side="read"
     ),
-    HudiOption("hoodie.write.commit.callback.*", "write", "ignored", "pyhudi calls no callback"),
-    HudiOption(
-        "hoodie.write.auto.upgrade",
-        "write",
-        "ignored",
-        "only `upgrade` of the table changes its version",
-    ),
-    HudiOption(
-        "hoodie.auto.adjust.lock.configs", "write", "ignored", "pyhudi uses the storage lock"
-    ),
-    HudiOption(
-        "hoodie.errortable.*",
-        "write",
-        "refused",
-        "use `set_aside` of `write` for rows without a key",
-    ),
-    HudiOption(
-        "hoodie.precommit.*", "write", "refused", "call `check` of the table, or run a query"
-    ),
-    HudiOption("hoodie.bootstrap.*", "write", "refused", "bootstrap with Apache Hudi"),
-    HudiOption("hoodie.deltastreamer.*", "write", "refused", "run the streamer of Apache Hudi"),
-    HudiOption("hoodie.streamer.*", "write", "refused", "as above"),
-    HudiOption("hoodie.sql.*", "write", "refused", "set `hoodie.datasource.write.operation`"),
-    # --- reading
-    HudiOption(
-        "hoodie.datasource.query.type",
-        "read",
-        "translated",
-        "`snapshot`, `read_optimized` or `incremental`",
-    ),
-    HudiOption(
+    _translate(
         "hoodie.datasource.view.type",
-        "read",
-        "translated",
         "if no query type is set: `read_optimized` and `realtime` are snapshots, as in Hudi; "
         "`incremental` is incremental",
+        side="read",
     ),
-    HudiOption(
+    _translate(
         "hoodie.datasource.query.incremental.format",
-        "read",
-        "translated",
         "`cdc`: `HudiTable.changes` with images as JSON; `latest_state`: `HudiTable.incremental`",
+        side="read",
     ),
-    HudiOption("as.of.instant", "read", "translated", "`as_of`"),
-    HudiOption(
-        _READ + "begin.instanttime",
-        "read",
-        "translated",
+    _translate("as.of.instant", "`as_of`", side="read"),
+    _translate(
+        "hoodie.datasource.read.begin.instanttime",
         "`start`: [a point in time](#range-bounds)",
+        side="read",
     ),
-    HudiOption(
-        _READ + "end.instanttime",
-        "read",
-        "translated",
+    _translate(
+        "hoodie.datasource.read.end.instanttime",
         "`end`: [a point in time](#range-bounds)",
+        side="read",
     ),
-    HudiOption(
-        _READ + "incr.fallback.fulltablescan.enable", "read", "translated", "`fallback_full_scan`"
+    _translate(
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+        "`fallback_full_scan`",
+        side="read",
     ),
-    HudiOption(
+    _translate(
         "hoodie.read.timeline.holes.resolution.policy",
-        "read",
-        "translated",
         "`hollow_commits`: FAIL, BLOCK or USE_TRANSITION_TIME",
+        side="read",
     ),
-    HudiOption(
+    _refuse(
         "hoodie.datasource.merge.type",
-        "read",
-        "refused",
         "use `read_optimized` to read base files only: log records are always merged",
         ("payload_combine",),
+        side="read",
     ),
-    HudiOption("hoodie.realtime.merge.skip", "read", "refused", "as above", _OFF),
-    HudiOption(_READ + "paths", "read", "refused", "filter by partition columns instead"),
-    HudiOption(_READ + "incr.path.glob", "read", "refused", "as above"),
-    HudiOption(_READ + "incr.filters", "read", "refused", "use `where`"),
-    HudiOption(
-        _READ + "schema.use.end.instanttime",
-        "read",
-        "refused",
+    _refuse(
+        "hoodie.realtime.merge.skip",
+        "use `read_optimized` to read base files only: log records are always merged",
+        _OFF,
+        side="read",
+    ),
+    _refuse(
+        ("hoodie.datasource.read.paths", "hoodie.datasource.read.incr.path.glob"),
+        "filter by partition columns instead",
+        side="read",
+    ),
+    _refuse("hoodie.datasource.read.incr.filters", "use `where`", side="read"),
+    _refuse(
+        "hoodie.datasource.read.schema.use.end.instanttime",
         "leave it out: rows have the table's current columns",
         _OFF,
+        side="read",
     ),
-    HudiOption(
-        _READ + "extract.partition.values.from.path",
-        "read",
-        "refused",
+    _refuse(
+        "hoodie.datasource.read.extract.partition.values.from.path",
         "leave it out: partition columns have the values that Hudi reads by default",
         _OFF,
+        side="read",
     ),
-    HudiOption(_READ + "streaming.*", "read", "refused", 'use `readStream.format("pyhudi")`'),
-    HudiOption("hoodie.datasource.streaming.*", "read", "refused", "as above"),
-    HudiOption(
-        _READ + "table.valued.function.*",
-        "read",
-        "refused",
+    _refuse(
+        ("hoodie.datasource.read.streaming.*", "hoodie.datasource.streaming.*"),
+        'use `readStream.format("pyhudi")`',
+        side="read",
+    ),
+    _refuse(
+        "hoodie.datasource.read.table.valued.function.*",
         "use `pyhudi.spark.register_procedures`, or `inspect` of the table",
+        side="read",
     ),
-    HudiOption(_READ + "create.filesystem.relation", "read", "refused", "as above", _OFF),
-    HudiOption(
-        _READ + "incr.table.version",
-        "read",
-        "translated",
+    _refuse(
+        "hoodie.datasource.read.create.filesystem.relation",
+        "use `pyhudi.spark.register_procedures`, or `inspect` of the table",
+        _OFF,
+        side="read",
+    ),
+    _translate(
+        "hoodie.datasource.read.incr.table.version",
         "accepted if that version's ranges use the same times as the table's",
+        side="read",
     ),
-    HudiOption(_READ + "incr.skip_compact", "read", "ignored", "compactions add no rows"),
-    HudiOption(_READ + "incr.skip_cluster", "read", "ignored", "clusterings add no rows"),
-    HudiOption(_READ + "file.index.*", "read", "ignored", "there is one way to find files"),
-    HudiOption(_READ + "use.new.parquet.file.format", "read", "ignored", "as above"),
-    HudiOption(_READ + "partition.value.extractor.enabled", "read", "ignored", "as above"),
-    HudiOption("hoodie.file.index.enable", "read", "ignored", "as above"),
-    HudiOption("hoodie.file.group.reader.enabled", "read", "ignored", "as above"),
-    HudiOption("hoodie.bucket.index.query.pruning", "read", "ignored", "always done if possible"),
-    HudiOption("hoodie.merge.use.record.positions", "read", "ignored", "as above"),
-    HudiOption(
+    _ignore("hoodie.datasource.read.incr.skip_compact", "compactions add no rows", side="read"),
+    _ignore("hoodie.datasource.read.incr.skip_cluster", "clusterings add no rows", side="read"),
+    _ignore(
+        (
+            "hoodie.datasource.read.file.index.*",
+            "hoodie.datasource.read.use.new.parquet.file.format",
+            "hoodie.datasource.read.partition.value.extractor.enabled",
+            "hoodie.file.index.enable",
+            "hoodie.file.group.reader.enabled",
+        ),
+        "there is one way to find files",
+        side="read",
+    ),
+    _ignore(
+        ("hoodie.bucket.index.query.pruning", "hoodie.merge.use.record.positions"),
+        "always done if possible",
+        side="read",
+    ),
+    _ignore(
         "hoodie.schema.on.read.enable",
-        "both",
-        "ignored",
         "pyhudi applies the schema history of an altered table automatically",
+        side="both",
     ),
 )
 """The first entry that matches a name counts. Options of `KNOWN_OPTIONS` and `CREATE_OPTIONS` of
 `pyhudi.config.options` that are not listed are used under their own names."""
 
-_EXACT = {option.name: option for option in OPTIONS if not option.name.endswith("*")}
-_FAMILIES = tuple(option for option in OPTIONS if option.name.endswith("*"))
+_BY_NAME = {name: option for option in OPTIONS for name in as_tuple(option.names)}
+_FAMILIES = {name[:-1]: option for name, option in _BY_NAME.items() if name.endswith("*")}
 
 
 def decision(name: str) -> HudiOption | None:
     """Return what happens to an option; None for one that is used unchanged, or is unknown."""
-    if name in _EXACT:
-        return _EXACT[name]
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     if is_handle_option(name) or name in CREATE_OPTIONS:
         return None
-    return next((family for family in _FAMILIES if name.startswith(family.name[:-1])), None)
+    return next((option for prefix, option in _FAMILIES.items() if name.startswith(prefix)), None)

@@ -33,7 +33,7 @@ from pyhudi.config.unknown_options import option_error
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.key_generator import CUSTOM
-from pyhudi.spark.hudi_option_table import OPTIONS, HudiOption, Side, decision
+from pyhudi.spark.hudi_option_table import HudiOption, Side, decision
 from pyhudi.timeline.named_instants import PlainTime
 from pyhudi.write.sort_modes import SortMode
 
@@ -250,21 +250,14 @@ def _as_text(name: str, value: object) -> str:
 def _is_translated(option: HudiOption, name: str, text: str) -> bool:
     if option.fate == "refused" and not _is_harmless(option, text):
         raise UnsupportedTableFeature(
-            f"{name} is {text!r}, which pyhudi does not support", hint=f"{_alternative(option)}."
+            f"{name} is {text!r}, which pyhudi does not support",
+            hint=f"{option.note[:1].upper()}{option.note[1:]}.",
         )
     return option.fate == "translated"
 
 
 def _is_harmless(option: HudiOption, text: str) -> bool:
     return text.strip().lower() in option.harmless
-
-
-def _alternative(option: HudiOption) -> str:
-    """Return the alternative for an option, also if its row in the table says "as above"."""
-    at = OPTIONS.index(option)
-    while OPTIONS[at].note in ("as above", "the same"):
-        at -= 1
-    return OPTIONS[at].note[:1].upper() + OPTIONS[at].note[1:]
 
 
 def _is_own_option(name: str) -> bool:
