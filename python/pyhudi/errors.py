@@ -70,13 +70,13 @@ class TimelineMoved(HistoryUnavailable):
 
 
 _SYSTEM_HINTS = {
-    "(os error 11)": "The system gives no more threads: raise ulimit -u, or use fewer of them.",
+    "(os error 11)": "The system has no more threads: raise ulimit -u, or use fewer threads.",
     "(os error 13)": "Grant the user permission to read and write this path.",
-    "(os error 20)": "A part of the path is a file: give the path of a directory.",
+    "(os error 20)": "A part of the path is a file: pass the path of a directory.",
     "(os error 24)": "Too many open files: raise ulimit -n, or use fewer threads.",
     "(os error 27)": "The file is too large: raise ulimit -f.",
     "(os error 28)": "The disk is full: make room, then try again.",
-    "(os error 30)": "The file system is read-only: give another directory.",
+    "(os error 30)": "The file system is read-only: choose another directory.",
     "(os error 36)": "A name is too long for the file system, for example of a partition value.",
     "(os error 40)": "Symbolic links form a loop.",
     "(os error 122)": "The quota is used up: make room, then try again.",
@@ -85,7 +85,7 @@ _SYSTEM_HINTS = {
 _ROLE_SERVERS = ("//169.254.169.254/", "//169.254.170.2", "//metadata.google.internal/")
 """Servers that give a cloud machine the credentials of its role, if there are no other ones."""
 _NO_CREDENTIALS = (
-    "There are no credentials: give storage_options, or set the cloud's own "
+    "There are no credentials: pass storage_options, or set the cloud's own "
     "environment variables, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 )
 
@@ -107,7 +107,8 @@ class CommitUnknown(StorageError):
     """
 
     def __init__(self, message: str, *, instant: str) -> None:
-        super().__init__(message, hint="Check whether the timeline has it before you write again.")
+        hint = "Before you write again, look for the instant in table.refresh().history()."
+        super().__init__(message, hint=hint)
         self.instant = instant
 
 
@@ -127,7 +128,7 @@ class InterruptedAfterCommit(KeyboardInterrupt):
         self.instant = instant
 
 
-_ROLLBACK_HINT = "The next write completes a rollback; restore(to=...) again completes a restore."
+_ROLLBACK_HINT = "The next write completes a rollback. Call restore again to complete a restore."
 
 
 class AfterRollbackError(HudiError):
