@@ -88,7 +88,7 @@ def head(
         bool, typer.Option("--read-optimized", help="Read base files only, without log files.")
     ] = False,
 ) -> int:
-    """Show the first rows; exit code 1 if there are none."""
+    """Show the first rows; exit code 1 if there are no rows."""
     scan = call.open(table, as_of).scan(
         parse_names(columns),
         where,
@@ -193,7 +193,7 @@ def incremental(
     ] = Hollow.fail,
     position: Position = None,
 ) -> int:
-    """Show the rows that a range of commits wrote; exit code 1 if there are none."""
+    """Show the rows that a range of commits wrote; exit code 1 if there are no rows."""
     scan = call.open(table).incremental(
         _start(start, limit, position),
         end,
@@ -220,7 +220,7 @@ def changes(
     memory_limit: Memory = None,
     position: Position = None,
 ) -> int:
-    """Show record changes from change data capture; exit code 1 if there are none."""
+    """Show record changes from change data capture; exit code 1 if there are no changes."""
     changed = call.open(table).changes(
         _start(start, limit, position),
         end,

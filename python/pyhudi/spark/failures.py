@@ -32,7 +32,7 @@ def wrap_exceptions() -> Iterator[None]:
         yield
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        raise TaskFailedError(f"{message}\n{_pickled_exception(error)}") from error
+        raise TaskFailedError(f"{message}\n{_encode_exception(error)}") from error
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def raise_original() -> Iterator[None]:
         raise original from error
 
 
-def _pickled_exception(error: Exception) -> str:
+def _encode_exception(error: Exception) -> str:
     try:
         packed = cloudpickle.dumps(error)
         pickle.loads(packed)  # noqa: S301 - some exceptions pickle but do not unpickle

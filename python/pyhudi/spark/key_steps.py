@@ -191,7 +191,7 @@ class Count:
         data = rows.drop_columns([SEQ])
         selected = {path: SelectedRows(data, numbers) for path, numbers in parts.items()}
         measured = row_sizes.measure(
-            selected, self.context.options, sample_bytes=_SAMPLE_BYTES, max_ranges=_PLACES
+            selected, self.context.options, sample_bytes=_SAMPLE_BYTES, max_ranges=_SAMPLES
         )
         return {path: _row_sizes(row_ranges) for path, row_ranges in measured.items()}
 

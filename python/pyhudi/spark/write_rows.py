@@ -135,7 +135,7 @@ class FrameRows:
         remote = RemoteContext.of(rows.context, paths)
         return (
             rows.tag_by_key(remote, tagging.tag_new_buckets)
-            .count_by_file(anew=True)
+            .count_by_file(rewrite=True)
             .with_partitions(paths)
         )
 
