@@ -236,7 +236,7 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     code = config.version.code
     if to not in VERSIONS:
         msg = f"there is no table version {to}"
-        raise ConfigError(msg, hint=f"One of {', '.join(map(str, VERSIONS))}.")
+        raise ConfigError(msg, hint=f"Choose one of {', '.join(map(str, VERSIONS))}.")
     timeline.check_whole()
     if (to < code) if up else (to > code):
         verb, other = ("upgrade", "downgrade") if up else ("downgrade", "upgrade")

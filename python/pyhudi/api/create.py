@@ -323,16 +323,20 @@ _OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 def _check_arguments(table_type: str, mode: str) -> None:
     if table_type.lower() not in _TYPES:
         msg = f"type is {table_type!r}"
-        raise ConfigError(msg, hint='Give "cow" or "mor".')
+        raise ConfigError(msg, hint='Pass "cow" or "mor".')
     if mode not in _MODES:
         msg = f"mode is {mode!r}"
-        raise ConfigError(msg, hint='Give "error", "ignore" or "overwrite".')
+        raise ConfigError(msg, hint='Pass "error", "ignore" or "overwrite".')
 
 
 def _check_absent(storage: Storage) -> None:
     if has_table(storage):
         msg = f"a Hudi table exists at {storage.uri}"
-        raise ConfigError(msg, hint="Open it with open_table, or choose another location.")
+        raise ConfigError(
+            msg,
+            hint="Open it with open_table, choose another location, or pass "
+            'mode="ignore" or mode="overwrite".',
+        )
 
 
 def _schema_and_rows(schema_or_data: Any) -> tuple[pa.Schema, pa.Table | None]:

@@ -211,7 +211,7 @@ class ClusteringOptions(OptionGroup):
 def layout_of(name: str | None) -> Layout | None:
     """Return the layout of this name. Raises `ConfigError` for an unknown one."""
     if name is not None and name not in _LAYOUTS:
-        raise ConfigError(f"layout is {name!r}", hint=f"One of {', '.join(_LAYOUTS)}.")
+        raise ConfigError(f"layout is {name!r}", hint=f"Choose one of {', '.join(_LAYOUTS)}.")
     return cast("Layout | None", name)
 
 

@@ -93,7 +93,7 @@ def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
     except ValueError as error:
         supported = ", ".join(mode.value for mode in ConcurrencyMode)
         raise UnsupportedTableFeature(
-            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"One of {supported}."
+            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"Choose one of {supported}."
         ) from error
 
 

@@ -49,7 +49,8 @@ def parse_int(
     value = int(text) if text.isdecimal() else -1
     if value < least or (most is not None and value > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ConfigError(f"{name} is {options[name]!r}, not an integer {bounds}")
+        msg = f"{name} is {options[name]!r}, not an integer {bounds}"
+        raise ConfigError(msg, hint=f"Pass an integer {bounds}.")
     return value
 
 
@@ -76,7 +77,7 @@ def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], de
     text = options.get(name, default).strip().lower()
     match = next((choice for choice in allowed if choice.lower() == text), None)
     if match is None:
-        hint = f"One of {', '.join(allowed)}."
+        hint = f"Choose one of {', '.join(allowed)}."
         raise ConfigError(f"{name} is {options[name]!r}", hint=hint)
     return match
 

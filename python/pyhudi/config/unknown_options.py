@@ -169,16 +169,16 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
             "hoodie.compaction.payload.class, hoodie.record.merge.mode, "
             "hoodie.table.partial.update.mode, and hoodie.payload.delete.field with .marker.",
         )
+    full = name if name.startswith("hoodie.") else f"hoodie.{name}"
+    near = difflib.get_close_matches(full, sorted({*known, *at_creation}), n=1, cutoff=_NEAR)
+    if near:
+        return ConfigError(f"the option {name!r} is unknown", hint=f"Did you mean {near[0]}?")
     for part, prefixes in _PARTS.items():
         if name.startswith(prefixes):
             return ConfigError(
                 f"the option {name!r} belongs to Apache Hudi's {part}; pyhudi has no such option",
                 hint="Leave it out: it would have no effect.",
             )
-    full = name if name.startswith("hoodie.") else f"hoodie.{name}"
-    near = difflib.get_close_matches(full, sorted({*known, *at_creation}), n=1, cutoff=_NEAR)
-    if near:
-        return ConfigError(f"the option {name!r} is unknown", hint=f"Did you mean {near[0]}?")
     if name.startswith("hoodie."):
         return ConfigError(
             f"pyhudi has no option {name!r}, whether or not Apache Hudi has one",

@@ -60,5 +60,5 @@ def index_from_options(options: IndexOptions) -> type[Index] | None:
     found = next((index for index in INDEXES if index.kind == options.kind), None)
     if found is None:
         msg = f"{INDEX_TYPE} is {options.kind!r}"
-        raise ConfigError(msg, hint=f"One of {', '.join(index.kind for index in INDEXES)}.")
+        raise ConfigError(msg, hint=f"Choose one of {', '.join(index.kind for index in INDEXES)}.")
     return found

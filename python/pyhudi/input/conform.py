@@ -63,7 +63,11 @@ def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in expected]
     if unknown:
         msg = f"the table has no column {_names(unknown)}"
-        raise SchemaMismatch(msg, hint=f"Its columns are {_names(schema.names)}.")
+        raise SchemaMismatch(
+            msg,
+            hint=f'Pass schema_mode="merge" to add it, or leave it out. The table has '
+            f"{_names(schema.names)}.",
+        )
     absent = expected.keys() - names
     missing = [name for name in expected if name in absent]
     if missing:

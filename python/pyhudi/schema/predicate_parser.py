@@ -197,7 +197,7 @@ def _from_tuple(condition: Any) -> Condition:
     if op not in COMPARISONS:
         raise ConfigError(
             f"where: the operator {condition[1]!r} is unknown",
-            hint=f"One of {', '.join(COMPARISONS)}, in, not in, is null, is not null.",
+            hint=f"Choose one of {', '.join(COMPARISONS)}, in, not in, is null, is not null.",
         )
     return Compare(column, op, value)
 

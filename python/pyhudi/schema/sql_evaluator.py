@@ -293,4 +293,8 @@ class Evaluator:
             hint = AND_OR if has_bits(node) else hint
         if isinstance(node, exp.Alias):
             hint = f"Text takes single quotes: \"'{node.this.name} {node.alias}'\"."
-        raise ConfigError(f"{self._what}: {sql} cannot be used here", hint=hint)
+        what = f"{sql} cannot be used here"
+        if isinstance(node, exp.Anonymous):
+            what = f"pyhudi has no SQL function {node.name}"
+            hint = "Use a function of the SQL expressions page, or a pyarrow expression."
+        raise ConfigError(f"{self._what}: {what}", hint=hint)

@@ -300,7 +300,7 @@ def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
     name = _literal_argument(what, unit, "date_trunc", str)
     if name is None or name.lower() not in _UNITS:
         raise ConfigError(
-            f"{what}: date_trunc to {name!r} is unknown", hint=f"One of {', '.join(_UNITS)}."
+            f"{what}: date_trunc to {name!r} is unknown", hint=f"Choose one of {', '.join(_UNITS)}."
         )
     options = pc.RoundTemporalOptions(1, name.lower(), week_starts_monday=True)
     value = _moment(what, moment, "date_trunc")

@@ -77,6 +77,8 @@ def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
         msg = f"{what}: {_quote_text(sql)} is not a SQL expression: {_plain(error)}"
         if "&&" in sql:
             hint = AND_OR
+        elif _INNER.search(str(error)):
+            hint = "Complete it, such as fare > 5."
         raise ConfigError(msg, hint=_QUOTES if "`" in sql or not hint else hint) from error
     except RecursionError:
         raise too_deep(what) from None
@@ -112,7 +114,7 @@ def _quote_text(sql: str) -> str:
 
 def _plain(error: SqlglotError) -> str:
     """Return the message without names of the parser's, and without the underlined position."""
-    message = _INNER.sub("something is missing", str(error).split("\n", 1)[0])
+    message = _INNER.sub("an operand is missing", str(error).split("\n", 1)[0])
     return _TOKEN.sub(
         lambda match: "the end" if match[1] == "SENTINEL" else repr(match[1]), message
     )

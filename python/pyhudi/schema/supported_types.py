@@ -200,7 +200,7 @@ def _without_form(data_type: pa.DataType) -> str:
     if pa.types.is_uint64(data_type):
         return "Cast it to int64, or to decimal128(20, 0) where values go beyond that."
     if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
-        return "Cast a duration to int64, in a unit that the column's name tells, or to string."
+        return "Cast a duration to int64, with the unit in the column's name, or to a string."
     if pa.types.is_decimal(data_type):
         return _decimal_without_form(data_type)
     if pa.types.is_struct(data_type) and data_type.num_fields == 0:

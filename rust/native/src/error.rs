@@ -101,7 +101,7 @@ pub(crate) fn slice_error(error: SliceError) -> PyErr {
 
 /// A `FileNotFoundError` too, for those who expect that a file may be gone.
 fn missing(message: String, path: &str) -> PyErr {
-    let hint = "A cleaner may have taken it since the table was opened: refresh the handle.";
+    let hint = "Call refresh(): a cleaner may have deleted the file since the table was opened.";
     let extra = Python::attach(|py| -> PyResult<_> {
         let file = path.into_pyobject(py)?.into_any().unbind();
         let hint = hint.into_pyobject(py)?.into_any().unbind();

@@ -126,7 +126,7 @@ def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
         msg = (
             f"hoodie.table.metadata.partitions: pyhudi does not build the index type {asked.kind!r}"
         )
-        raise UnsupportedTableFeature(msg, hint=f"One of {', '.join(made)}.")
+        raise UnsupportedTableFeature(msg, hint=f"Choose one of {', '.join(made)}.")
     return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
 
 
