@@ -40,7 +40,7 @@ def pytest_configure() -> None:
     tables of tests have few rows.
     """
     write_base.KEPT_ROWS = write_base.JOINED_ROWS = 1
-    record_index.ROWS_AT_ONCE = 100
+    record_index.ROWS_PER_LOOKUP = 100
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable, _native
-from pyhudi.index.duplicate_keys import groups_with_copies
+from pyhudi.index.duplicate_keys import groups_with_duplicates
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write import execute
@@ -162,8 +162,8 @@ def test_change_log_has_delete_of_key_only_in_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As where executors alone have the keys: any copy in the file group counts.
-    unknown = lambda table, groups, keys: groups_with_copies(table, groups, dict.fromkeys(keys))  # noqa: E731
-    monkeypatch.setattr(execute, "groups_with_copies", unknown)
+    unknown = lambda table, groups, keys: groups_with_duplicates(table, groups, dict.fromkeys(keys))  # noqa: E731
+    monkeypatch.setattr(execute, "groups_with_duplicates", unknown)
     table = with_copies(tmp_path / "t", 9, MODES[0])
     start = now(table)
     table.delete_keys(["k9"])

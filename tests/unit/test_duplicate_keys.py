@@ -275,7 +275,7 @@ def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
 ) -> None:
     table = TABLE.make(tmp_path, index="SIMPLE")
     table.bulk_insert(TABLE.rows(["b", *(f"k{n}" for n in range(10_000)), "b"]))
-    monkeypatch.setattr(dml_rows, "_KEYS_AT_ONCE", 100)
+    monkeypatch.setattr(dml_rows, "_KEYS_PER_SEARCH", 100)
     with pytest.raises(SchemaMismatch, match="duplicates of the key 'b'"):
         table.update("true", {"v": 3})
     assert table.update("id <> 'b'", {"v": 3}).rows_updated == 10_000

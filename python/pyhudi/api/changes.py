@@ -24,7 +24,7 @@ from pyhudi.query.cdc_files import ChangeRequest, ChangeTask, Images
 from pyhudi.query.commit_range import (
     IncrementalRange,
     by_completion_times,
-    check_range_begun,
+    check_range_end,
     next_start,
     range_bounds,
 )
@@ -237,7 +237,7 @@ def new_changes(
     check_changes(table)
     by_completion = by_completion_times(table)
     after, until = range_bounds(table, start, end, by_completion=by_completion)
-    check_range_begun(table, until, by_completion=by_completion)
+    check_range_end(table, until, by_completion=by_completion)
     request = ChangeRequest(
         start=after,
         end=until,

@@ -1,6 +1,6 @@
 """The embedded engine: threads of this process, parallel because the Rust core releases the GIL.
 
-Nothing is retried: no other machine could succeed where this one failed.
+Failed tasks are not retried: there is no other machine.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pyhudi.storage.storage import Storage
 from pyhudi.storage.threads import ThreadPool
 
 _LOOK_AHEAD = 16 * 1024 * 1024
-_FEW = 200
-"""Number of files that one machine deletes before a cluster has started to."""
-_LIGHT = 64 * 1024 * 1024
-"""Bytes of all tasks of a call that are a small amount for one machine."""
+_MAX_LOCAL_FILES = 200
+"""Number of files that one machine deletes before a cluster has started."""
+_MAX_LOCAL_BYTES = 64 * 1024 * 1024
+"""Total bytes of a call's tasks up to which one machine suffices."""
 _EXCHANGE = 8 * 1024 * 1024
 """Bytes of an exchange's rows that are grouped in memory; more rows spill to local files."""
 
@@ -51,22 +51,22 @@ class LocalEngine:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self._chosen = threads is not None
         self.look_ahead_bytes = look_ahead_bytes
-        self._tell: Callable[[Step], None] | None = None
+        self._report: Callable[[Step], None] | None = None
         if self.threads < 1 or look_ahead_bytes < 1:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
 
-    def with_progress(self, tell: Callable[[Step], None]) -> LocalEngine:
-        """Return a copy of this engine that reports progress to `tell`.
+    def with_progress(self, report: Callable[[Step], None]) -> LocalEngine:
+        """Return a copy of this engine that reports progress to `report`.
 
         Args:
-            tell: called for every call of `run` and every finished task, from any thread, never
+            report: called for every call of `run` and every finished task, from any thread, never
                 concurrently.
 
         Returns:
-            The engine. It cannot be pickled if `tell` cannot.
+            The engine. It cannot be pickled if `report` cannot.
         """
         engine = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
-        engine._chosen, engine._tell = self._chosen, tell
+        engine._chosen, engine._report = self._chosen, report
         return engine
 
     def for_small_io(self) -> LocalEngine:
@@ -78,7 +78,7 @@ class LocalEngine:
         if self._chosen:
             return self
         many = LocalEngine(max(self.threads, AT_ONCE), look_ahead_bytes=self.look_ahead_bytes)
-        many._tell = self._tell
+        many._report = self._report
         return many
 
     @property
@@ -107,8 +107,8 @@ class LocalEngine:
         """
         attempts = [Attempt(index, stage, index) for index in range(len(tasks))]
         threads = min(self.threads, len(tasks))
-        if self._tell is not None:
-            work = _Counted(work, self._tell, label, len(tasks))
+        if self._report is not None:
+            work = _ReportedWork(work, self._report, label, len(tasks))
         if threads <= 1:
             return [work(task, attempt) for task, attempt in zip(tasks, attempts, strict=True)]
         call = _Call(work)
@@ -141,7 +141,7 @@ class LocalEngine:
         Returns:
             The rows in task order. `SchemaMismatch` is raised while they are read.
         """
-        checked = _Checked(work, schema)
+        checked = _CheckedWork(work, schema)
         if self.threads == 1:
             return pa.RecordBatchReader.from_batches(
                 schema, chain.from_iterable(map(checked, tasks))
@@ -186,7 +186,7 @@ _running = threading.local()
 
 
 def check_running() -> None:
-    """Ends the work of a thread whose call has failed: the core asks during a long search."""
+    """Raise in a thread whose call has failed; the core calls this during a long search."""
     call: _Call[Any, Any] | None = getattr(_running, "call", None)
     if call is not None and call.failure is not None:
         raise RuntimeError("another task failed, or the call was interrupted")
@@ -216,31 +216,31 @@ class _Call(Generic[Task, Result]):
             release_free_memory()
 
 
-class _Counted(Generic[Task, Result]):
+class _ReportedWork(Generic[Task, Result]):
     """Work that reports how many of its tasks are finished."""
 
     def __init__(
         self,
         work: Callable[[Task, Attempt], Result],
-        tell: Callable[[Step], None],
+        report: Callable[[Step], None],
         label: str,
         total: int,
     ) -> None:
-        self._work, self._tell = work, tell
+        self._work, self._report = work, report
         self._lock = threading.Lock()
         self._step = Step(label, 0, total)
-        tell(self._step)
+        report(self._step)
 
     def __call__(self, task: Task, attempt: Attempt) -> Result:
         result = self._work(task, attempt)
         with self._lock:
             self._step = replace(self._step, finished=self._step.finished + 1)
-            self._tell(self._step)
+            self._report(self._step)
         return result
 
 
 @dataclass(frozen=True)
-class _Checked(Generic[Task]):
+class _CheckedWork(Generic[Task]):
     """Work of a scan whose batches are validated before they are used."""
 
     work: Callable[[Task], Iterator[pa.RecordBatch]]
@@ -258,15 +258,15 @@ class _Checked(Generic[Task]):
 
 def choose_engine(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
     """Return the engine for this many files or bytes: a cluster only if they are worth a job."""
-    if isinstance(engine, LocalEngine) or files > _FEW or size > _LIGHT:
+    if isinstance(engine, LocalEngine) or files > _MAX_LOCAL_FILES or size > _MAX_LOCAL_BYTES:
         return engine
     return LocalEngine()
 
 
 def choose_io_engine(engine: Engine, storage: Storage, size: int) -> Engine:
-    """Return the engine for tasks that move this many bytes in all: few bytes, many threads.
+    """Return the engine for tasks that transfer this many bytes: many threads for few bytes.
 
-    Only if each call to storage is a round trip.
+    Only for remote storage, where each call is a round trip.
     """
-    light = size <= _LIGHT and is_remote(storage.uri)
-    return engine.for_small_io() if light and isinstance(engine, LocalEngine) else engine
+    is_small = size <= _MAX_LOCAL_BYTES and is_remote(storage.uri)
+    return engine.for_small_io() if is_small and isinstance(engine, LocalEngine) else engine

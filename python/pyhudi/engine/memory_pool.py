@@ -1,7 +1,7 @@
 """Settings of memory allocators, which keep free pages that the system counts as used.
 
 A process with a memory limit allocates from the system, and releases free pages between the stages
-of its work. Without a limit none of this is done: keeping pages is faster.
+of its work. Without a limit it keeps them, which is faster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 import pyarrow as pa
 
 
-class _Sparing:
+class _LowMemoryUsers:
     """The users of the low-memory mode, and Arrow's previous pool."""
 
     def __init__(self) -> None:
@@ -24,12 +24,12 @@ class _Sparing:
         self.pool: pa.MemoryPool | None = None
 
 
-_NOW = _Sparing()
+_USERS = _LowMemoryUsers()
 
 
 @contextmanager
 def low_memory_mode(limit: int | None) -> Iterator[None]:
-    """Use the low-memory mode in all of the process for the block; nothing without a limit.
+    """Use the low-memory mode in the whole process during the block; without a limit, do nothing.
 
     Arrow's own allocator, mimalloc, keeps several times the used memory if threads free what other
     threads allocated, and uses huge pages: the C library's allocator replaces it for the block.
@@ -39,20 +39,20 @@ def low_memory_mode(limit: int | None) -> Iterator[None]:
     if limit is None:
         yield
         return
-    with _NOW.lock:
-        if not _NOW.users:
-            _NOW.pool = pa.default_memory_pool()
+    with _USERS.lock:
+        if not _USERS.users:
+            _USERS.pool = pa.default_memory_pool()
             pa.set_memory_pool(pa.system_memory_pool())
             _map_from(_MAPPED)
-        _NOW.users += 1
+        _USERS.users += 1
     try:
         yield
     finally:
-        with _NOW.lock:
-            _NOW.users -= 1
-            if not _NOW.users and _NOW.pool is not None:
-                pa.set_memory_pool(_NOW.pool)
-                _map_from(_MAPPED_OTHERWISE)
+        with _USERS.lock:
+            _USERS.users -= 1
+            if not _USERS.users and _USERS.pool is not None:
+                pa.set_memory_pool(_USERS.pool)
+                _map_from(_DEFAULT_MAPPED)
         _release()
 
 
@@ -61,31 +61,31 @@ def release_free_memory() -> None:
 
     It takes milliseconds: call it after many bytes were freed, not for each batch.
     """
-    if _NOW.users:
+    if _USERS.users:
         _release()
 
 
 def _release() -> None:
     pa.default_memory_pool().release_unused()
-    _of_c("malloc_trim")(0)
+    _c_function("malloc_trim")(0)
 
 
 _MAPPED = 256 << 10
-"""Allocations of this many bytes or more get a mapping of their own."""
-_MAPPED_OTHERWISE = 32 << 20
+"""Allocations of this many bytes or more get their own mapping."""
+_DEFAULT_MAPPED = 32 << 20
 """The value that glibc reaches by itself; once set, glibc no longer adjusts it."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """From glibc's malloc.h."""
 
 
 def _map_from(size: int) -> None:
-    mallopt = _of_c("mallopt")
+    mallopt = _c_function("mallopt")
     mallopt(_M_MMAP_THRESHOLD, size)
     mallopt(_M_TRIM_THRESHOLD, 2 * size)
 
 
 @cache
-def _of_c(name: str) -> Callable[..., object]:
+def _c_function(name: str) -> Callable[..., object]:
     """Return a function of the C library; one that does nothing if there is none."""
     if sys.platform != "linux":
         return _nothing

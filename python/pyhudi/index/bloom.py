@@ -1,7 +1,7 @@
-"""Bloom filters and key ranges: which base files may contain some of the keys.
+"""The bloom indexes: filters and key ranges show which base files may contain some of the keys.
 
-Base files have them in their footers. The metadata table has the filters too if it has the
-partition `bloom_filters`. A file without either may contain any key. Log files have no filters:
+The footers of base files have both. The metadata table has the filters too if it has the partition
+`bloom_filters`. A file without either may contain any key. Log files have no filters:
 their keys are always read, because bucket indexes and Flink put new records there.
 """
 
@@ -37,14 +37,14 @@ class Filters:
         base = slice_.base
         if base is None:
             return False
-        found = None
+        candidates = None
         if self.stored:
-            found = _native.filter_candidates(
+            candidates = _native.filter_candidates(
                 open_together(self.stored), base.partition, base.name, keys
             )
-        if found is None:
-            found = _native.footer_candidates(self.storage.native, base.path, keys)
-        return bool(pc.any(found, min_count=0).as_py())
+        if candidates is None:
+            candidates = _native.footer_candidates(self.storage.native, base.path, keys)
+        return bool(pc.any(candidates, min_count=0).as_py())
 
 
 def filters_of(table: IndexedTable) -> Filters:
@@ -66,7 +66,7 @@ class BloomIndex(SimpleIndex):
 
 
 class GlobalBloomIndex(BloomIndex):
-    """The same over all partitions."""
+    """The bloom index over all partitions."""
 
     kind = "GLOBAL_BLOOM"
     is_global = True

@@ -30,18 +30,18 @@ class BucketIndex(Index):
     tag: ClassVar[Callable[..., TagResult]] = staticmethod(bucket_lookup.tag)
 
     @classmethod
-    def detect(cls, traces: IndexDetector) -> bool:
-        return traces.has_buckets
+    def detect(cls, detected: IndexDetector) -> bool:
+        return detected.has_buckets
 
     @classmethod
-    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
-        """Return the index: consistent hashing if the table has it or a new one asks for it."""
-        config = traces.config
-        numbered = all(is_bucket(file_id) for _, file_id in traces.written)
-        if not (traces.has_rings or numbered):
+    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
+        """Return the index: consistent hashing if the table has it, or a new table requests it."""
+        config = detected.config
+        numbered = all(is_bucket(file_id) for _, file_id in detected.written)
+        if not (detected.has_rings or numbered):
             msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are not buckets"
             raise ConfigError(msg, hint="Leave the option out.")
-        rings = traces.has_rings or (options.consistent and not traces.written)
+        rings = detected.has_rings or (options.consistent and not detected.written)
         if options.consistent and not rings:
             msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING, but the table's buckets are numbers"
             raise ConfigError(msg, hint="Leave the option out.")
@@ -59,23 +59,27 @@ class BucketIndex(Index):
         return in_files(table, keys, any_partition=any_partition)
 
     def look_up(
-        self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
+        self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, rewrite: bool = False
     ) -> TagResult:
-        return self.tag(table, keys, new, anew=anew)
+        return self.tag(table, keys, new, rewrite=rewrite)
 
     def identity(self, file_id: str) -> str:
         """Return the bucket number, because each lookup gives a new bucket a new file id."""
         return f"{_BUCKET}{bucket_lookup.bucket_of(file_id)}"
 
     def with_new(
-        self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
+        self, table: IndexedTable, groups: list[FileGroup], locations: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
-        """Return the locations with those that rows are the first of.
+        """Return the file groups, and those to create for the first rows of a bucket.
 
-        Raises `UnsupportedTableFeature` if concurrent writers would have to create the same ones.
+        Raises `UnsupportedTableFeature` if concurrent tasks would have to create the same one.
         """
-        made = {self.place(group.slice) for group in groups}
-        new = [self._to_be_made(table, *place) for place in places if place not in made]
+        existing = {self.location_of(group.slice) for group in groups}
+        new = [
+            self._planned_group(table, *location)
+            for location in locations
+            if location not in existing
+        ]
         shared = table.options.index.shares_buckets
         shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
         if new and not self.has_rings and shared:
@@ -85,9 +89,9 @@ class BucketIndex(Index):
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
         return [*groups, *new]
 
-    def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+    def _planned_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
         number = int(identity.removeprefix(_BUCKET))
-        return bucket_lookup.to_be_made(
+        return bucket_lookup.planned_group(
             partition, bucket_lookup.new_file_id(number, table.new_file_id)
         )
 
@@ -102,5 +106,5 @@ class HashRingIndex(BucketIndex):
     def identity(self, file_id: str) -> str:
         return file_id
 
-    def _to_be_made(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
-        return bucket_lookup.to_be_made(partition, identity, by_log=True)
+    def _planned_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+        return bucket_lookup.planned_group(partition, identity, by_log=True)

@@ -1,7 +1,7 @@
 """The simple bucket index: the hash of a key is the number of its file group in the partition.
 
-It looks nothing up. Only the writer's options tell the number of buckets and the hashed fields. So
-it first hashes stored keys by the options and checks that they are in the buckets that result.
+There is no lookup. Only the writer's options contain the number of buckets and the hashed fields,
+so the index first hashes stored keys by the options and checks that they are in those buckets.
 Sources: `BucketIdentifier`, `HoodieSimpleBucketIndex` (Hudi 0.15.0, 1.2.0), Flink's
 `BucketStreamWriteFunction`.
 """
@@ -33,10 +33,10 @@ from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4
 """The number of slices of other partitions to read if rows go to new partitions only."""
-_MORE = 8
+_GROWTH = 8
 ENOUGH_KEYS = 32
-"""If keys of this many hashes are all in the bucket that a bucket count predicts, the count is
-right or a divisor of the right one. With another count at least half of them would be elsewhere."""
+"""If keys of this many hashes are all in the bucket that a bucket count predicts, it is the right
+count or a divisor of it. With another count, at least half would be in other buckets."""
 _DIGITS = 8
 _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
 """The end of file ids that several writers create alike (Flink with non-blocking concurrency
@@ -44,36 +44,36 @@ control)."""
 
 
 def tag(
-    table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
+    table: IndexedTable, rows: pa.Table, needs_group: pa.Array[Any], *, rewrite: bool = False
 ) -> TagResult:
     """Return the bucket of each row: an existing file group, or a new one.
 
-    rows: columns record key and partition path. wanted: for each row whether it may need a new file
-    group; the other rows are tagged only if theirs exists. anew: the existing file groups are being
-    replaced, so every one is new. Raises `ConfigError` if stored keys are in other buckets than the
-    options predict.
+    rows: columns record key and partition path. needs_group: for each row whether it may
+    need a new file group; other rows are tagged only if theirs exists. rewrite: the write replaces
+    the existing file groups, so all are new. Raises `ConfigError` if stored keys are in other
+    buckets than the options predict.
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
     count = table.options.index.buckets
-    known = {} if anew else _by_bucket(groups, count)
-    key_hash = proven_hash(
+    existing = {} if rewrite else _by_bucket(groups, count)
+    key_hash = detect_hash(
         table,
         slices,
         lambda key_hash, slice_, keys: in_bucket(key_hash, slice_, keys, count),
     )
     # A replaced file group cannot be written to again, so no file id may occur twice.
     in_logs = table.options.index.shares_buckets
-    shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not anew)
-    gone = find_replaced_file_ids(table) if shared else {}
-    if in_logs and not anew:
-        # A delete must also hold against a row that another writer's earlier request may still add.
-        wanted = pa.repeat(pa.scalar(value=True), rows.num_rows)
-    groups = [] if anew else groups
+    shared = in_logs or (any(is_shared(group.slice.file_id) for group in groups) and not rewrite)
+    replaced_ids = find_replaced_file_ids(table) if shared else {}
+    if in_logs and not rewrite:
+        # A delete must also apply to a row that a concurrent earlier write may still add.
+        needs_group = pa.repeat(pa.scalar(value=True), rows.num_rows)
+    groups = [] if rewrite else groups
 
     def new_group(partition: str, bucket: int) -> FileGroup:
         file_id = new_file_id(bucket, table.new_file_id, shared=shared)
-        if file_id in gone.get(partition, {}):
+        if file_id in replaced_ids.get(partition, {}):
             if in_logs:
                 msg = f"{MODE}: bucket {bucket} of partition {partition!r} was removed, and "
                 msg = f"{msg}concurrent writers cannot agree on another name"
@@ -81,10 +81,10 @@ def tag(
                     msg, hint="Write to the bucket once without this mode."
                 )
             file_id = new_file_id(bucket, table.new_file_id)
-        return to_be_made(partition, file_id, by_log=in_logs)
+        return planned_group(partition, file_id, by_log=in_logs)
 
     buckets = key_hash.buckets(flat(rows.column(RECORD_KEY)), count)
-    return place(rows, buckets, wanted, groups, known, new_group)
+    return assign_to_buckets(rows, buckets, needs_group, groups, existing, new_group)
 
 
 def bucket_of(file_id: str) -> int:
@@ -106,13 +106,13 @@ def is_shared(file_id: str) -> bool:
     return file_id.endswith(_SHARED_ENDING)
 
 
-def to_be_made(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
+def planned_group(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
     """Return a file group that has no file yet."""
     return FileGroup(FileSlice(partition, file_id, "", None), starts_with_log=by_log)
 
 
 def _by_bucket(groups: Sequence[FileGroup], count: int) -> dict[tuple[str, int], int]:
-    known: dict[tuple[str, int], int] = {}
+    numbers: dict[tuple[str, int], int] = {}
     for number, group in enumerate(groups):
         slice_ = group.slice
         if not is_bucket(slice_.file_id):
@@ -122,10 +122,10 @@ def _by_bucket(groups: Sequence[FileGroup], count: int) -> dict[tuple[str, int],
         if bucket >= count:
             msg = f"{BUCKETS} is {count}, but the table has the bucket {bucket}"
             raise ConfigError(msg, hint=f"Give {BUCKETS} as the table's other writers do.")
-        if known.setdefault((slice_.partition, bucket), number) != number:
+        if numbers.setdefault((slice_.partition, bucket), number) != number:
             msg = f"partition {slice_.partition!r} has two file groups of the bucket {bucket}"
             raise CorruptTable(msg)
-    return known
+    return numbers
 
 
 # --- keys on storage against the options ----------------------------------------------------------
@@ -152,40 +152,44 @@ class Sample:
 def samples(
     engine: Engine, source: KeySource, slices: Sequence[FileSlice], key_hash: KeyHash
 ) -> list[Sample]:
-    """Return keys of one slice of each partition, and of more slices until hashes are enough.
+    """Return keys of one slice of each partition, and of more slices until there are enough hashes.
 
     The result has either `ENOUGH_KEYS` keys or keys of all slices of the partition.
     """
-    waiting: dict[str, list[FileSlice]] = {}
+    remaining: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
-        waiting.setdefault(slice_.partition, []).append(slice_)
+        remaining.setdefault(slice_.partition, []).append(slice_)
     hashes: Counter[str] = Counter()
-    found: list[Sample] = []
+    samples_read: list[Sample] = []
     number = 1
-    while waiting:
-        tasks = [SampleTask(source, s) for rest in waiting.values() for s in rest[:number]]
+    while remaining:
+        tasks = [
+            SampleTask(source, s)
+            for slices_left in remaining.values()
+            for s in slices_left[:number]
+        ]
         read = engine.run(sample_keys, tasks, label="check buckets of keys")
         for task, keys in zip(tasks, read, strict=True):
-            apart = pc.count_distinct(key_hash.hashes(keys)).as_py()
-            found.append(Sample(task.slice, keys, apart))
-            hashes[task.slice.partition] += apart
-        waiting = {
-            partition: rest[number:]
-            for partition, rest in waiting.items()
-            if hashes[partition] < ENOUGH_KEYS and len(rest) > number
+            distinct = pc.count_distinct(key_hash.hashes(keys)).as_py()
+            samples_read.append(Sample(task.slice, keys, distinct))
+            hashes[task.slice.partition] += distinct
+        remaining = {
+            partition: slices_left[number:]
+            for partition, slices_left in remaining.items()
+            if hashes[partition] < ENOUGH_KEYS and len(slices_left) > number
         }
-        number *= _MORE
-    return found
+        number *= _GROWTH
+    return samples_read
 
 
 def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
     """Return the first keys of the slice, from as many batches as it takes to have enough."""
-    found: list[pa.Array[Any]] = []
+    batches: list[pa.Array[Any]] = []
     for batch in task.source.keys_of(task.slice):
-        found.append(batch.column(0))
-        if sum(map(len, found)) >= ENOUGH_KEYS:
+        batches.append(batch.column(0))
+        if sum(map(len, batches)) >= ENOUGH_KEYS:
             break
-    return pa.concat_arrays(found) if found else pa.array([], pa.string())
+    return pa.concat_arrays(batches) if batches else pa.array([], pa.string())
 
 
 def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: int) -> bool:
@@ -195,26 +199,28 @@ def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: 
     return _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
 
 
-Holds = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
+IsInBucket = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
 
 
-def proven_hash(table: IndexedTable, slices: Sequence[FileSlice], holds: Holds) -> KeyHash:
+def detect_hash(
+    table: IndexedTable, slices: Sequence[FileSlice], is_in_bucket: IsInBucket
+) -> KeyHash:
     """Return the hash function under which the stored keys are in their buckets.
 
-    The two hash functions of Hudi's releases differ for few keys. If the files do not decide it,
-    the one of the table version's release is used. `holds`: whether all keys of a slice belong to
-    its bucket. Raises `ConfigError` if keys of a partition do not: from 1.1 on each partition can
-    have its own number of buckets.
+    The two hash functions of Hudi's releases differ for few keys. If the files do not show which,
+    the one of the table version's release is used. is_in_bucket: whether all keys of a slice belong
+    to its bucket. Raises `ConfigError` if keys of a partition do not: from 1.1 on each partition
+    can have its own number of buckets.
     """
     if not slices:
         partitions = {partition for partition, _ in last_written(table.timeline)}
         slices = table.groups(sorted(partitions))[1][:_OTHER_SLICES] if partitions else []
-    ways = key_hashes(table.config, table.options.index)
-    found = samples(table.engine, table.key_source, slices, ways[0])
-    for key_hash in ways:
-        if all(holds(key_hash, sample.slice, sample.keys) for sample in found):
+    candidates = key_hashes(table.config, table.options.index)
+    samples_read = samples(table.engine, table.key_source, slices, candidates[0])
+    for key_hash in candidates:
+        if all(is_in_bucket(key_hash, sample.slice, sample.keys) for sample in samples_read):
             return key_hash
-    fields = ",".join(ways[0].fields)
+    fields = ",".join(candidates[0].fields)
     msg = (
         f"{BUCKETS} is {table.options.index.buckets} and {BUCKET_FIELDS} is {fields}, but the "
         f"table's keys are in other buckets"
@@ -229,30 +235,30 @@ def _all(truths: pa.Array[Any]) -> bool:
 # --- rows to file groups --------------------------------------------------------------------------
 
 
-def place(
+def assign_to_buckets(
     rows: pa.Table,
     buckets: pa.Array[Any],
-    wanted: pa.Array[Any],
+    needs_group: pa.Array[Any],
     groups: Sequence[FileGroup],
-    known: dict[tuple[str, int], int],
+    existing: dict[tuple[str, int], int],
     new_group: Callable[[str, int], FileGroup],
 ) -> TagResult:
     """Tag each row with the file group of its partition and bucket, which may be new.
 
-    known: numbers of existing groups by partition path and bucket.
+    existing: numbers of existing groups by partition path and bucket.
     """
-    every = list(groups)
+    all_groups = list(groups)
     parts: list[tuple[pa.Array[Any], int]] = []
     for partition, bucket, numbers in _by_partition_and_bucket(rows, buckets):
-        number = known.get((partition, bucket))
+        number = existing.get((partition, bucket))
         if number is not None:
             parts.append((numbers, number))
             continue
-        needing = numbers.filter(wanted.take(numbers))
-        if len(needing):
-            parts.append((needing, len(every)))
-            every.append(new_group(partition, bucket))
-    return TagResult(_concat_tags(parts), every)
+        numbers_needing = numbers.filter(needs_group.take(numbers))
+        if len(numbers_needing):
+            parts.append((numbers_needing, len(all_groups)))
+            all_groups.append(new_group(partition, bucket))
+    return TagResult(_concat_tags(parts), all_groups)
 
 
 def _by_partition_and_bucket(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.index.bucket_lookup import place, proven_hash, to_be_made
+from pyhudi.index.bucket_lookup import assign_to_buckets, detect_hash, planned_group
 from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.index.replaced_buckets import find_replaced_file_ids, usable_ring
 from pyhudi.slices.bucket_hash import KeyHash
@@ -27,7 +27,7 @@ from pyhudi.storage.storage import Storage
 
 
 def tag(
-    table: IndexedTable, rows: pa.Table, wanted: pa.Array[Any], *, anew: bool = False
+    table: IndexedTable, rows: pa.Table, needs_group: pa.Array[Any], *, rewrite: bool = False
 ) -> TagResult:
     """Return the node of each row: an existing file group, or a new one.
 
@@ -37,35 +37,35 @@ def tag(
     """
     partitions = rows.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
-    growing = rows.column(PARTITION_PATH).filter(wanted).unique().to_pylist()
+    growing = rows.column(PARTITION_PATH).filter(needs_group).unique().to_pylist()
     rings = {path: _ring(table, path, make=path in growing) for path in partitions}
-    if anew:
+    if rewrite:
         groups = []
     else:
         rings = _usable(table, rings, groups)
 
-    def holds(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+    def is_in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         ring = rings.get(slice_.partition) or _ring(table, slice_.partition, make=False)
-        if anew and slice_.file_id not in {_file_id(node) for node in ring}:
+        if rewrite and slice_.file_id not in {_file_id(node) for node in ring}:
             return True
         if not ring:
             return False
         nodes = _nodes_of(ring, key_hash.places(keys)).unique().to_pylist()
         return all(_file_id(ring[node]) == slice_.file_id for node in nodes)
 
-    key_hash = proven_hash(table, slices, holds)
-    known = {}
+    key_hash = detect_hash(table, slices, is_in_bucket)
+    existing = {}
     for number, group in enumerate(groups):
         nodes = {_file_id(node): at for at, node in enumerate(rings[group.slice.partition])}
-        known[group.slice.partition, nodes[group.slice.file_id]] = number
+        existing[group.slice.partition, nodes[group.slice.file_id]] = number
     nodes_of_rows = _nodes(rows, rings, key_hash)
-    return place(
+    return assign_to_buckets(
         rows,
         nodes_of_rows,
-        wanted,
+        needs_group,
         groups,
-        known,
-        lambda path, node: to_be_made(path, _file_id(rings[path][node]), by_log=not anew),
+        existing,
+        lambda path, node: planned_group(path, _file_id(rings[path][node]), by_log=not rewrite),
     )
 
 
@@ -75,9 +75,9 @@ def _usable(
     live: dict[str, set[str]] = {path: set() for path in rings}
     for group in groups:
         live[group.slice.partition].add(group.slice.file_id)
-    gone = find_replaced_file_ids(table)
+    replaced_ids = find_replaced_file_ids(table)
     return {
-        path: usable_ring(table, path, ring, live[path], gone.get(path, {}))
+        path: usable_ring(table, path, ring, live[path], replaced_ids.get(path, {}))
         for path, ring in rings.items()
     }
 
@@ -88,22 +88,22 @@ def _file_id(node: tuple[int, str]) -> str:
 
 def _nodes(rows: pa.Table, rings: dict[str, Ring], key_hash: KeyHash) -> pa.Array[Any]:
     """Return for each row the number of its node in its partition."""
-    places = key_hash.places(rows.column(RECORD_KEY).combine_chunks())
+    hash_values = key_hash.places(rows.column(RECORD_KEY).combine_chunks())
     numbers, nodes = [pa.array([], pa.int64())], [pa.array([], pa.int64())]
     paths = rows.column(PARTITION_PATH).combine_chunks()
     for path, of_path in group_values(paths, row_numbers(rows.num_rows)):
         numbers.append(of_path)
-        nodes.append(_nodes_of(rings[path], places.take(of_path)))
+        nodes.append(_nodes_of(rings[path], hash_values.take(of_path)))
     order = pc.sort_indices(pa.concat_arrays(numbers))
     return pa.concat_arrays(nodes).take(order)
 
 
-def _nodes_of(ring: Ring, places: pa.Array[Any]) -> pa.Array[Any]:
+def _nodes_of(ring: Ring, hash_values: pa.Array[Any]) -> pa.Array[Any]:
     """Return the first node whose last hash is not below a hash, else the first of all."""
     ends = pa.array([value for value, _ in ring], pa.int64())
-    below = pa.repeat(pa.scalar(0, pa.int64()), len(places))
+    below = pa.repeat(pa.scalar(0, pa.int64()), len(hash_values))
     for end in ends:
-        below = pc.add(below, pc.greater(places, end).cast(pa.int64()))
+        below = pc.add(below, pc.greater(hash_values, end).cast(pa.int64()))
     beyond = pc.greater_equal(below, len(ring))
     return pc.if_else(beyond, pa.scalar(0, pa.int64()), below)
 

@@ -26,7 +26,7 @@ _BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
 
 @dataclass(frozen=True)
 class IndexDetector:
-    """A table whose index is detected; it reads each fact once."""
+    """Detects the index of a table; reads each property once."""
 
     storage: Storage
     config: TableConfig
@@ -40,11 +40,11 @@ class IndexDetector:
 
         Raises `UnsupportedTableFeature` if the number of buckets differs by partition.
         """
-        found = _bucket_folders(self.storage)
-        if _BY_PARTITION in found:
+        folders = _bucket_folders(self.storage)
+        if _BY_PARTITION in folders:
             msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-        return RING_FOLDER in found
+        return RING_FOLDER in folders
 
     @cached_property
     def has_buckets(self) -> bool:
@@ -68,20 +68,22 @@ class IndexDetector:
     def record_index_by_partition(self) -> bool | None:
         """Return whether the record index is partitioned; None if the table has no record index.
 
-        Also while the index is being rebuilt.
+        Also answers while the index is being rebuilt.
         """
         if RECORD_INDEX not in self.config.metadata_partitions:
             pending = PendingOperation.of(self.config)
-            lost = () if pending.is_concurrent else pending.partitions_for(self.config.version)
-            return pending.by_partition if RECORD_INDEX in lost else None
-        known = self.definitions
-        if known is None:
-            known = index_definitions(self.storage, self.config)
-        definition = known.get(RECORD_INDEX)
+            pending_partitions = (
+                () if pending.is_concurrent else pending.partitions_for(self.config.version)
+            )
+            return pending.by_partition if RECORD_INDEX in pending_partitions else None
+        definitions = self.definitions
+        if definitions is None:
+            definitions = index_definitions(self.storage, self.config)
+        definition = definitions.get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
 
 
-def numbers_differ(storage: Storage) -> bool:
+def has_buckets_by_partition(storage: Storage) -> bool:
     """Return whether partitions have their own numbers of buckets."""
     return _BY_PARTITION in _bucket_folders(storage)
 
@@ -90,8 +92,8 @@ def _bucket_folders(storage: Storage) -> list[str]:
     """Return the directories in which bucket indexes store their metadata."""
     folders, _ = storage.list_dir(BUCKET_FOLDER)
     # An object store has no empty directories, a file system may have them.
-    known = (_BY_PARTITION, RING_FOLDER)
-    return [folder for folder in known if folder in folders and storage.list(folder)]
+    candidates = (_BY_PARTITION, RING_FOLDER)
+    return [folder for folder in candidates if folder in folders and storage.list(folder)]
 
 
 def last_written(timeline: Timeline) -> list[tuple[str, str]]:
@@ -100,9 +102,9 @@ def last_written(timeline: Timeline) -> list[tuple[str, str]]:
 
 
 def _files_by_commit(timeline: Timeline) -> Iterator[list[tuple[str, str]]]:
-    """Yield the same for each commit that wrote files, newest first."""
+    """Yield what `last_written` returns for each commit that wrote files, newest first."""
     for instant in reversed(timeline.commits):
-        found = timeline.commit_metadata(instant).partition_to_write_stats
-        written = [(path, stat.file_id) for path, stats in found.items() for stat in stats]
+        write_stats = timeline.commit_metadata(instant).partition_to_write_stats
+        written = [(path, stat.file_id) for path, stats in write_stats.items() for stat in stats]
         if written:
             yield written

@@ -1,8 +1,8 @@
-"""Base files with several rows of one key: an operation by key cannot distinguish them.
+"""Base files with several rows of one key, which an operation by key cannot distinguish.
 
-So an operation that would change only some of them is refused. A delete in a log file removes the
-first of them only: readers of merge-on-read tables, Hudi's and pyhudi's, merge a log record with
-one base row. To delete all of them the base file is rewritten.
+An operation that would change only some of these rows raises an error. A delete in a log file
+removes only the first of them, because readers of merge-on-read tables (Hudi's and pyhudi's) merge
+a log record with one base row. To delete all of them, the base file is rewritten.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
 
-def duplicate_keys_error(found: str) -> SchemaMismatch:
-    """Return the error of an operation that would change one of several rows of `found` keys."""
+def duplicate_keys_error(description: str) -> SchemaMismatch:
+    """Return the error of an operation that would change only some of several rows of a key."""
     return SchemaMismatch(
-        f"{found}: a write by key cannot tell them apart",
+        f"{description}: a write by key cannot distinguish them",
         hint="Remove the duplicates first: overwrite the table with one row per key.",
     )
 
 
-def copy_source(table: IndexedTable) -> KeySource | None:
-    """Return how to read base files to find duplicate keys; None if keys are known to be unique.
+def duplicate_key_source(table: IndexedTable) -> KeySource | None:
+    """Return how to read base files to find duplicate keys; None if keys are unique.
 
-    They are known to be unique if the table generates them, or if a record index and the commits
-    prove it.
+    Keys are unique if the table generates them, or if a record index and the commits prove it.
     """
-    made = not table.config.record_key_fields
-    return None if made or _are_unique(table) else table.key_source
+    is_generated = not table.config.record_key_fields
+    return None if is_generated or _are_unique(table) else table.key_source
 
 
 def find_duplicate_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any]) -> pa.Array[Any]:
@@ -54,8 +53,8 @@ def find_duplicate_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any
 
 
 @dataclass(frozen=True)
-class CopiesTask:
-    """Find out whether a base file has one of the keys several times."""
+class DuplicateKeysTask:
+    """Check whether a base file has one of the keys several times."""
 
     source: KeySource
     slice: FileSlice
@@ -63,16 +62,16 @@ class CopiesTask:
     """None for any key."""
 
 
-def has_duplicate_keys(task: CopiesTask, _attempt: Attempt) -> bool:
-    """Return whether it has."""
+def has_duplicate_keys(task: DuplicateKeysTask, _attempt: Attempt) -> bool:
+    """Return whether the base file of the task has one of the keys several times."""
     if task.keys is not None:
         return len(find_duplicate_keys(task.source, task.slice, task.keys)) > 0
-    every = [batch.column(0) for batch in task.source.keys_of(replace(task.slice, logs=()))]
-    found = pa.concat_arrays([pa.array([], pa.string()), *every])
-    return len(found.unique()) < len(found)
+    batches = [batch.column(0) for batch in task.source.keys_of(replace(task.slice, logs=()))]
+    keys = pa.concat_arrays([pa.array([], pa.string()), *batches])
+    return len(keys.unique()) < len(keys)
 
 
-def groups_with_copies(
+def groups_with_duplicates(
     table: IndexedTable, groups: Sequence[FileGroup], keys: Mapping[int, pa.Array[Any] | None]
 ) -> frozenset[int]:
     """Return the numbered file groups whose base files have some of the keys several times.
@@ -83,10 +82,10 @@ def groups_with_copies(
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()
     read = {number: groups[number].read_slice for number in keys}
-    asked = [number for number, slice_ in read.items() if slice_.base is not None]
-    tasks = [CopiesTask(table.key_source, read[number], keys[number]) for number in asked]
-    found = table.engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
-    return frozenset(number for number, copies in zip(asked, found, strict=True) if copies)
+    numbers = [number for number, slice_ in read.items() if slice_.base is not None]
+    tasks = [DuplicateKeysTask(table.key_source, read[number], keys[number]) for number in numbers]
+    results = table.engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
+    return frozenset(number for number, repeats in zip(numbers, results, strict=True) if repeats)
 
 
 def groups_to_rewrite(
@@ -110,6 +109,6 @@ def groups_to_rewrite(
 
 
 def _are_unique(table: IndexedTable) -> bool:
-    # Without such an index pyhudi's commits do not prove it, and many would have to be read.
+    # Without a record index, pyhudi's commits do not prove it, and many would have to be read.
     indexed = RECORD_INDEX in table.config.metadata_partitions
     return indexed and keys_are_unique(table.timeline)

@@ -1,4 +1,4 @@
-"""How a table encodes its record keys, if only its rows tell."""
+"""Detects from stored rows how a table encodes its record keys."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ _LOGICAL = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.en
 def keys_are_prefixed(table: TableSnapshot) -> bool | None:
     """Return whether keys of one field are stored as `field:value`, according to the table's rows.
 
-    None if there is no row, not even in replaced files. A key that begins with the field's name may
-    be the plain key of a value that does, so its row is read.
+    None if there is no row, not even in replaced files. If a key begins with the field's name, the
+    value may begin with it, too, so the row is read.
     """
     field = table.config.record_key_fields[0]
     row = _read_key_row(table, [field])
     if row is None:
         return None
     key, value = row[RECORD_KEY][0].as_py(), column_at(row, field)[0].as_py()
-    # A value that is not a string cannot begin so.
+    # Only a string value can begin like this itself.
     return str(key).startswith(f"{field}:") and key != value
 
 
 def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
-    """Refuse the option for slashes in dates if the last commit wrote to dates without them.
+    """Raise `UnsupportedTableFeature` if the option for slashes in dates contradicts the table.
 
-    Raises `UnsupportedTableFeature`, naming the option.
+    It does if the last commit wrote to a partition of a date without slashes.
     """
     if not spec.slash_dates or table.config.slash_separated_dates:
         return
-    flat = next((path for path, _ in last_written(table.timeline) if "-" in path), None)
-    if flat:
-        msg = f"the option {SLASH_DATES} is true, the table has the partition {flat}"
+    unslashed = next((path for path, _ in last_written(table.timeline) if "-" in path), None)
+    if unslashed:
+        msg = f"the option {SLASH_DATES} is true, the table has the partition {unslashed}"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
 
 
 def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
-    """Refuse keys of dates and timestamps if a stored key is not the one that a write would create.
+    """Check that a stored key of dates or timestamps is the one that a write would create.
 
-    Hudi's writers format them in several ways, and only the rows tell which. Raises
+    Hudi's writers format them in several ways, and only the rows show which. Raises
     `UnsupportedTableFeature`, naming the property.
     """
     fields = [field_at(table.columns, name) for name in spec.key_fields]
@@ -65,11 +65,11 @@ def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
     if row is None:
         return
     stored, values = row[RECORD_KEY][0].as_py(), row.drop_columns([RECORD_KEY])
-    made = add_keys(values, replace(spec, partition_fields=()))[RECORD_KEY][0].as_py()
-    if made != stored:
+    created = add_keys(values, replace(spec, partition_fields=()))[RECORD_KEY][0].as_py()
+    if created != stored:
         fields_text = ",".join(spec.key_fields)
         msg = f"hoodie.table.recordkey.fields is {fields_text}: a row has the key {stored}, "
-        msg = f"{msg}pyhudi would make {made}"
+        msg = f"{msg}pyhudi would create {created}"
         hint = f"Write with the same writer, such as Flink, or Spark and {_LOGICAL}."
         raise UnsupportedTableFeature(msg, hint=hint)
 

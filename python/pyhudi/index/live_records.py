@@ -1,8 +1,8 @@
-"""Which of the locations of a key have a current record of it.
+"""Finds the locations of a key that have a current record of it.
 
-In a merge-on-read table a base file keeps a key that a log file has deleted. An index that reads
-the keys of files finds that location too. A writer that wrote to all locations of a key would bring
-deleted rows back.
+In a merge-on-read table, a base file keeps a key that a log file has deleted, and an index that
+reads the keys of files finds that location, too. A write to all locations of a key would restore
+deleted rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 
 @dataclass(frozen=True)
 class LiveKeysTask:
-    """Find out which keys have records in one slice."""
+    """Check which keys have records in one slice."""
 
     slice: ReadTask
     """The read of the slice, which returns record keys."""
@@ -59,57 +59,61 @@ def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> Ta
     own = dict(group_values(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
-    asked = {
+    requested = {
         numbers[slice_.key]: (slice_, every if own is None else own[slice_.partition])
         for slice_ in slices
     }
-    return TagResult(_tag_live(table, keys, asked), groups)
+    return TagResult(_tag_live(table, keys, requested), groups)
 
 
-def drop_deleted_locations(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
+def drop_deleted_locations(table: IndexedTable, keys: pa.Table, tag_result: TagResult) -> TagResult:
     """Remove locations at which the keys have no current row. keys: with the column record key."""
-    tagged, groups = located.tagged, located.groups
-    if not _may_be_dead(table, located):
-        return located
-    asked = {
+    tagged, groups = tag_result.tagged, tag_result.groups
+    if not _may_be_deleted(table, tag_result):
+        return tag_result
+    requested = {
         number: (groups[number].read_slice, rows)
         for number, rows in tagged.by_group()
         if groups[number].read_slice.logs
     }
-    live = _tag_live(table, flat(keys.column(RECORD_KEY)), asked)
-    unasked = pc.invert(pc.is_in(tagged.groups, value_set=pa.array([*asked], pa.int64())))
-    found = pc.is_in(_pairs(tagged, len(groups)), value_set=_pairs(live, len(groups)))
-    return replace(located, tagged=tagged.only(pc.or_(unasked, found)))
+    live = _tag_live(table, flat(keys.column(RECORD_KEY)), requested)
+    others = pc.invert(pc.is_in(tagged.groups, value_set=pa.array([*requested], pa.int64())))
+    is_live = pc.is_in(_pairs(tagged, len(groups)), value_set=_pairs(live, len(groups)))
+    return replace(tag_result, tagged=tagged.only(pc.or_(others, is_live)))
 
 
-def drop_deleted_duplicates(table: IndexedTable, keys: pa.Table, located: TagResult) -> TagResult:
-    """Of several locations of a key keep those with current rows, or one if none has.
+def drop_deleted_duplicates(
+    table: IndexedTable, keys: pa.Table, tag_result: TagResult
+) -> TagResult:
+    """Keep those of several locations of a key that have current rows, or one if none has.
 
-    So a deleted key that returns goes to its old location, once.
+    A deleted key that is written again goes to one of its old locations.
     """
-    tagged = located.tagged
+    tagged = tag_result.tagged
     counts = pc.value_counts(tagged.rows)
-    often = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    if not len(often) or not _may_be_dead(table, located):
-        return located
-    several = pc.is_in(tagged.rows, value_set=often)
-    live = drop_deleted_locations(table, keys, replace(located, tagged=tagged.only(several))).tagged
-    dead = pc.and_(several, pc.invert(pc.is_in(tagged.rows, value_set=live.rows)))
-    lone = tagged.only(dead)
-    first = pa.table({"row": lone.rows, "group": lone.groups}).group_by("row")
+    repeated_rows = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if not len(repeated_rows) or not _may_be_deleted(table, tag_result):
+        return tag_result
+    is_repeated = pc.is_in(tagged.rows, value_set=repeated_rows)
+    live = drop_deleted_locations(
+        table, keys, replace(tag_result, tagged=tagged.only(is_repeated))
+    ).tagged
+    is_deleted = pc.and_(is_repeated, pc.invert(pc.is_in(tagged.rows, value_set=live.rows)))
+    deleted = tagged.only(is_deleted)
+    first = pa.table({"row": deleted.rows, "group": deleted.groups}).group_by("row")
     chosen = first.aggregate([("group", "min")])
     kept = Tagged(*(flat(column) for column in chosen.columns))
-    every = _pairs(tagged, len(located.groups))
-    wanted = [_pairs(part, len(located.groups)) for part in (live, kept)]
-    stays = pc.is_in(every, value_set=pa.concat_arrays(wanted))
-    return replace(located, tagged=tagged.only(pc.or_(pc.invert(several), stays)))
+    every = _pairs(tagged, len(tag_result.groups))
+    kept_pairs = [_pairs(part, len(tag_result.groups)) for part in (live, kept)]
+    stays = pc.is_in(every, value_set=pa.concat_arrays(kept_pairs))
+    return replace(tag_result, tagged=tagged.only(pc.or_(pc.invert(is_repeated), stays)))
 
 
-def _may_be_dead(table: IndexedTable, located: TagResult) -> bool:
+def _may_be_deleted(table: IndexedTable, tag_result: TagResult) -> bool:
     config = table.config
     if not config.is_merge_on_read or not config.populate_meta_fields:
         return False
-    return any(group.read_slice.logs for group in located.groups)
+    return any(group.read_slice.logs for group in tag_result.groups)
 
 
 def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:
@@ -120,17 +124,17 @@ def _pairs(tagged: Tagged, groups: int) -> pa.Array[Any]:
 def _tag_live(
     table: IndexedTable,
     keys: pa.Array[Any],
-    asked: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
+    requested: Mapping[int, tuple[FileSlice, pa.Array[Any]]],
 ) -> Tagged:
-    """Return which rows have current records in which groups, of the pairs `asked`."""
-    numbers = {slice_.key: number for number, (slice_, _) in asked.items()}
+    """Return which rows have current records in which groups, of the pairs `requested`."""
+    numbers = {slice_.key: number for number, (slice_, _) in requested.items()}
     request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
-    slices = [slice_ for slice_, _ in asked.values()]
+    slices = [slice_ for slice_, _ in requested.values()]
     tasks = []
     for read in slice_tasks(table.table, request, slices, rule):
         number = numbers[read.slice.key]
-        rows = asked[number][1]
+        rows = requested[number][1]
         tasks.append(LiveKeysTask(replace(read, path_values=()), number, rows, keys.take(rows)))
-    found = table.engine.run(find_live, tasks, label="look for record keys")
-    columns = (pa.chunked_array([part[at] for part in found], pa.int64()) for at in range(2))
+    results = table.engine.run(find_live, tasks, label="look for record keys")
+    columns = (pa.chunked_array([part[at] for part in results], pa.int64()) for at in range(2))
     return Tagged(*map(flat, columns))

@@ -1,9 +1,9 @@
 """Rows whose partition path changed, under an index that finds keys in every partition.
 
-If the index lets rows move, the old record is deleted and the row goes to its new partition, unless
-the old record wins by the ordering fields: then the row goes to the old partition and loses there.
-A row that deletes goes to the old partition. If rows may not move, they go to the old partition,
-whatever their columns say. Records that log files have deleted do not exist. Source:
+If rows may move, the old record is deleted and the row goes to its new partition, unless the old
+record wins by the ordering fields: then the row goes to the old partition and loses there. A row
+that deletes goes to the old partition. If rows may not move, they go to the old partition. Records
+that log files have deleted do not exist. Sources:
 `HoodieIndexUtils.tagGlobalLocationBackToRecords`, `mergeForPartitionUpdatesIfNeeded`.
 """
 
@@ -27,10 +27,10 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values
 
 _COMMIT_TIME = "_hoodie_commit_time"
-_NOW = "99999999999999999"
-"""Commit time of incoming rows while they are compared; later than all others."""
+_INCOMING_TIME = "99999999999999999"
+"""Commit time of incoming rows in the comparison; later than all others."""
 
-_STANDS = 1
+_EXISTS = 1
 """The record exists, and the incoming row wins over it."""
 _WINS = 2
 """The record exists, and wins over the incoming row."""
@@ -38,7 +38,7 @@ _WINS = 2
 
 @dataclass(frozen=True)
 class CompareRecordsTask:
-    """Find out which records of a slice exist, and which of them win over incoming rows."""
+    """Check which records of a slice exist, and which of them win over incoming rows."""
 
     source: KeySource
     slice: FileSlice
@@ -51,66 +51,70 @@ class CompareRecordsTask:
     rows: pa.Table
     """The rows, with record key and partition path in front."""
     compare: bool
-    """Whether it matters which one wins."""
+    """Whether the result depends on which one wins."""
 
 
 def resolve_moves(
     table: IndexedTable,
     rows: pa.Table,
     marked_deleted: pa.Array[Any],
-    located: TagResult,
+    tag_result: TagResult,
     *,
     moves: bool,
     certain: bool,
 ) -> TagResult:
-    """Decide for each tagged row whether it stays in its old partition or leaves it.
+    """Decide for each tagged row whether it stays in the old partition or moves.
 
     rows: the incoming rows with all columns. certain: every tagged key exists at its location, and
     only there.
     """
-    pairs = pa.table({"row": located.tagged.rows, "group": located.tagged.groups})
-    pairs = _with_home(pairs, rows, marked_deleted, located)
+    pairs = pa.table({"row": tag_result.tagged.rows, "group": tag_result.tagged.groups})
+    pairs = _with_partition_flags(pairs, rows, marked_deleted, tag_result)
     by_time = table.merge_mode == "EVENT_TIME_ORDERING" and bool(table.config.ordering_fields)
-    asked = _to_ask(pairs, moves=moves, certain=certain, by_time=by_time)
-    states = _ask(table, rows, pairs.filter(asked), located, compare=moves and by_time)
-    pairs = pairs.append_column("state", _state_of(pairs, asked, states))
-    return replace(located, tagged=_decide_moves(pairs, moves=moves))
+    needs_read = _needs_read(pairs, moves=moves, certain=certain, by_time=by_time)
+    states = _read_states(
+        table, rows, pairs.filter(needs_read), tag_result, compare=moves and by_time
+    )
+    pairs = pairs.append_column("state", _state_of(pairs, needs_read, states))
+    return replace(tag_result, tagged=_decide_moves(pairs, moves=moves))
 
 
-def _with_home(
-    pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+def _with_partition_flags(
+    pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], tag_result: TagResult
 ) -> pa.Table:
-    """Add the columns at_home (the row's own partition), deletes, several (groups with the key)."""
-    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    """Add the columns in_own_partition, deletes and several (file groups have the key)."""
+    paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
     own = rows.column(PARTITION_PATH).combine_chunks().take(pairs.column("row"))
     counts = pairs.group_by("row").aggregate([("group", "count")])
     often = counts.filter(pc.greater(counts.column("group_count"), 1)).column("row")
     return (
-        pairs.append_column("at_home", pc.equal(own, paths.take(pairs.column("group"))))
+        pairs.append_column("in_own_partition", pc.equal(own, paths.take(pairs.column("group"))))
         .append_column("deletes", marked_deleted.take(pairs.column("row")))
         .append_column("several", pc.is_in(pairs.column("row"), often.combine_chunks()))
     )
 
 
-def _to_ask(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> Any:
+def _needs_read(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> Any:
     """Return the pairs whose records must be read."""
-    away = pc.invert(pairs.column("at_home"))
+    away = pc.invert(pairs.column("in_own_partition"))
     if certain:
         return pc.and_(away, pa.scalar(moves and by_time))
     return pc.or_(away, pairs.column("several"))
 
 
-def _ask(
-    table: IndexedTable, rows: pa.Table, pairs: pa.Table, located: TagResult, *, compare: bool
+def _read_states(
+    table: IndexedTable, rows: pa.Table, pairs: pa.Table, tag_result: TagResult, *, compare: bool
 ) -> pa.Table:
     """Return columns row, group and state of the pairs whose record exists."""
     if table.merge_mode is None or pairs.num_rows == 0:
         return _NO_STATES
-    _, slices = table.groups(sorted({_partition(located, group) for group, _ in _by_group(pairs)}))
+    _, slices = table.groups(
+        sorted({_partition(tag_result, group) for group, _ in _by_group(pairs)})
+    )
     readable = {slice_.key: slice_ for slice_ in slices}
     tasks = []
     for group, numbers in _by_group(pairs):
-        slice_ = located.groups[group].slice
+        slice_ = tag_result.groups[group].slice
         task = CompareRecordsTask(
             source=table.key_source,
             slice=readable[slice_.key],
@@ -133,8 +137,8 @@ _NO_STATES = pa.table(
 )
 
 
-def _partition(located: TagResult, group: int) -> str:
-    return located.groups[group].slice.partition
+def _partition(tag_result: TagResult, group: int) -> str:
+    return tag_result.groups[group].slice.partition
 
 
 def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
@@ -143,36 +147,38 @@ def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
     )
 
 
-def _state_of(pairs: pa.Table, asked: Any, states: pa.Table) -> pa.Array[Any]:
+def _state_of(pairs: pa.Table, was_read: Any, states: pa.Table) -> pa.Array[Any]:
     """Return the state of each pair; 0 if the record does not exist."""
-    span = 1 + (pc.max(pairs.column("group")).as_py() or 0)
+    group_count = 1 + (pc.max(pairs.column("group")).as_py() or 0)
 
     def code(table: pa.Table) -> Any:
         # One number for both, because Arrow looks up single columns only.
-        code = pc.add(pc.multiply(table.column("row"), span), table.column("group"))
+        code = pc.add(pc.multiply(table.column("row"), group_count), table.column("group"))
         return code.combine_chunks()
 
     at = pc.index_in(code(pairs), value_set=code(states))
-    found = pc.fill_null(states.column("state").combine_chunks().take(at), 0)
-    return pc.if_else(asked.combine_chunks(), found, pa.scalar(_STANDS, pa.int64()))
+    states_of_pairs = pc.fill_null(states.column("state").combine_chunks().take(at), 0)
+    return pc.if_else(was_read.combine_chunks(), states_of_pairs, pa.scalar(_EXISTS, pa.int64()))
 
 
 def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
-    state, at_home = pairs.column("state"), pairs.column("at_home")
-    stands = pc.greater(state, 0)
-    stays = at_home
+    state, in_own_partition = pairs.column("state"), pairs.column("in_own_partition")
+    exists = pc.greater(state, 0)
+    stays = in_own_partition
     if moves:
         stays = pc.or_(stays, pc.or_(pairs.column("deletes"), pc.equal(state, _WINS)))
     else:
-        stays = pc.or_(stays, stands)
-    kept = pairs.filter(pc.and_(stands, stays))
-    left = pairs.filter(pc.and_(stands, pc.invert(stays)))
-    # A key without any record may return to its old location, in its own partition.
-    taken = pc.is_in(pairs.column("row"), pairs.filter(stands).column("row").combine_chunks())
-    back = pairs.filter(pc.and_(at_home, pc.invert(taken)))
-    back = back.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
-    kept = pa.concat_tables([kept.select(["row", "group"]), back.select(["row", "group"])])
-    return Tagged(*map(flat, (*kept.columns, left.column("row"), left.column("group"))))
+        stays = pc.or_(stays, exists)
+    kept = pairs.filter(pc.and_(exists, stays))
+    moved = pairs.filter(pc.and_(exists, pc.invert(stays)))
+    # A key without any record may go to its old location again, in its own partition.
+    has_record = pc.is_in(pairs.column("row"), pairs.filter(exists).column("row").combine_chunks())
+    returned = pairs.filter(pc.and_(in_own_partition, pc.invert(has_record)))
+    returned = (
+        returned.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
+    )
+    kept = pa.concat_tables([kept.select(["row", "group"]), returned.select(["row", "group"])])
+    return Tagged(*map(flat, (*kept.columns, moved.column("row"), moved.column("group"))))
 
 
 # --- on workers -----------------------------------------------------------------------------------
@@ -181,26 +187,30 @@ def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
 def find_existing_records(task: CompareRecordsTask, _attempt: Attempt) -> pa.Table:
     """Return columns row, group and state of the task's rows whose record exists in the slice."""
     keys = task.rows.column(RECORD_KEY).combine_chunks()
-    standing = _merge_records(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
-    stands = pc.is_in(keys, value_set=standing)
-    states = pc.if_else(stands, pa.scalar(_STANDS, pa.int64()), pa.scalar(0, pa.int64()))
-    if task.compare and len(standing):
-        old = _merge_records(task, _try_merge(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
-        old = old.filter(pc.not_equal(old.column(_COMMIT_TIME), _NOW))
-        wins = pc.is_in(keys, value_set=old.column(RECORD_KEY).combine_chunks())
-        states = pc.if_else(pc.and_(stands, wins), pa.scalar(_WINS, pa.int64()), states)
-    found = pa.table(
+    existing_keys = (
+        _merge_records(task, None, keys, [RECORD_KEY]).column(RECORD_KEY).combine_chunks()
+    )
+    exists = pc.is_in(keys, value_set=existing_keys)
+    states = pc.if_else(exists, pa.scalar(_EXISTS, pa.int64()), pa.scalar(0, pa.int64()))
+    if task.compare and len(existing_keys):
+        winners = _merge_records(task, _try_merge(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
+        winners = winners.filter(pc.not_equal(winners.column(_COMMIT_TIME), _INCOMING_TIME))
+        wins = pc.is_in(keys, value_set=winners.column(RECORD_KEY).combine_chunks())
+        states = pc.if_else(pc.and_(exists, wins), pa.scalar(_WINS, pa.int64()), states)
+    result = pa.table(
         {
             "row": task.numbers,
             "group": pa.repeat(pa.scalar(task.group, pa.int64()), len(keys)),
             "state": states,
         }
     )
-    return found.filter(stands)
+    return result.filter(exists)
 
 
 def _try_merge(rows: pa.Table) -> _native.BatchReader:
-    return _native.with_meta_columns(rows, instant=_NOW, task=0, first_row=0, file_name="")
+    return _native.with_meta_columns(
+        rows, instant=_INCOMING_TIME, task=0, first_row=0, file_name=""
+    )
 
 
 def _merge_records(
@@ -228,6 +238,6 @@ def _merge_records(
         null_ordering_loses=True,
         bootstrap=source_spec(source.storage, slice_, source.schema, read),
     )
-    found = [batch.filter(pc.is_in(batch.column(0), value_set=keys)) for batch in reader]
+    batches = [batch.filter(pc.is_in(batch.column(0), value_set=keys)) for batch in reader]
     schema = pa.schema([source.schema.field(name) for name in columns])
-    return pa.Table.from_batches(found, schema)
+    return pa.Table.from_batches(batches, schema)

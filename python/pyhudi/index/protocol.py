@@ -1,4 +1,4 @@
-"""What an index must answer, and what it may ask of a table: the protocol, without rules.
+"""The interface of an index, and of the table that it uses.
 
 Each index type is one class in a module of this package; `selection.py` registers them.
 """
@@ -44,7 +44,7 @@ def group_numbers(groups: Sequence[FileGroup]) -> Mapping[tuple[str, str], int]:
 
 
 class IndexedTable(Protocol):
-    """A table as one write sees it: `write.write_context.WriteContext`."""
+    """The table of a write: `write.write_context.WriteContext`."""
 
     @property
     def engine(self) -> Engine: ...
@@ -114,25 +114,25 @@ class Index(ABC):
     is_global: ClassVar[bool] = False
     """A key is looked up in every partition."""
     is_record_index: ClassVar[bool] = False
-    """The metadata table has the location of each key, one for each."""
+    """The metadata table has one location of each key."""
     has_buckets: ClassVar[bool] = False
     """The key alone selects the file group of a partition."""
     has_rings: ClassVar[bool] = False
-    """The ranges of the file groups are stored for each partition."""
+    """Hash ranges of the file groups are stored for each partition."""
     without_stored_keys: ClassVar[bool] = False
     """It works for rows without stored keys."""
     is_binding: ClassVar[bool] = False
     """Every writer of a table in which it is detected must use it."""
     moves_option: ClassVar[str] = ""
-    """The option that lets rows move."""
+    """The option that allows rows to move to another partition."""
 
     @classmethod
-    def detect(cls, traces: IndexDetector) -> bool:
+    def detect(cls, detected: IndexDetector) -> bool:
         """Return whether the table is written with such an index."""
         return False
 
     @classmethod
-    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
+    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
         """Return the index for a write.
 
         Raises `ConfigError` and `UnsupportedTableFeature` for a table that it cannot be used with.
@@ -160,25 +160,28 @@ class Index(ABC):
         """
 
     def look_up(
-        self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, anew: bool = False
+        self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, rewrite: bool = False
     ) -> TagResult:
-        """Return the locations of keys, or those of rows that have none yet.
+        """Return the locations of keys, and of rows that do not have one yet.
 
-        new: for each row whether it may get a new bucket. anew: all file groups of the keys'
-        partitions are being replaced, so that every bucket is new.
+        new: for each row whether it may get a new bucket. rewrite: the write replaces all file
+        groups of the keys' partitions, so every bucket is new.
         """
         return self.find(table, keys, any_partition=self.is_global)
 
     def identity(self, file_id: str) -> str:
-        """Return what identifies a file group in its partition, whether or not it exists."""
+        """Return the identity of a file group in its partition, whether or not it exists."""
         return file_id
 
-    def place(self, slice_: FileSlice) -> tuple[str, str]:
+    def location_of(self, slice_: FileSlice) -> tuple[str, str]:
         """Return partition path and identity of a slice's file group."""
         return slice_.partition, self.identity(slice_.file_id)
 
     def with_new(
-        self, table: IndexedTable, groups: list[FileGroup], places: Sequence[tuple[str, str]]
+        self, table: IndexedTable, groups: list[FileGroup], locations: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
-        """Return the file groups with those to create. places: partition path and `identity`."""
+        """Return the file groups with those to create.
+
+        locations: partition paths and `identity` values.
+        """
         return groups

@@ -1,9 +1,9 @@
 """The record index: the metadata table has the file group of each key's record.
 
-One task reads each file group of the index that a key hashes to; base files of the data are not
-read. If the index is damaged, as a failed writer leaves it up to table version 6, the records
-themselves are read, with a warning. Source: `SparkMetadataTableRecordIndex` (Hudi 0.15.0, 1.2.0),
-and for the partitioned one `SparkMetadataTablePartitionedRecordIndex` (1.1 and later).
+One task reads each file group of the index that a key hashes to; no base file of the table is read.
+If the index is damaged, as a failed writer leaves it up to table version 6, pyhudi reads the
+records themselves and warns. Source: `SparkMetadataTableRecordIndex` (Hudi 0.15.0, 1.2.0), and for
+the partitioned one `SparkMetadataTablePartitionedRecordIndex` (1.1 and later).
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ class RecordIndex(Index):
     by_partition: ClassVar[bool] = False
 
     @classmethod
-    def detect(cls, traces: IndexDetector) -> bool:
-        return traces.record_index_by_partition is cls.by_partition
+    def detect(cls, detected: IndexDetector) -> bool:
+        return detected.record_index_by_partition is cls.by_partition
 
     @classmethod
-    def of(cls, traces: IndexDetector, options: IndexOptions) -> Index:
-        if not cls.detect(traces):
+    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
+        if not cls.detect(detected):
             msg = f"{INDEX_TYPE} is {cls.kind}, but the table's metadata table has no such index"
             raise ConfigError(msg, hint="Leave the option out.")
-        return super().of(traces, options)
+        return super().of(detected, options)
 
     @property
     def keeps_locations(self) -> bool:
@@ -101,52 +101,56 @@ class LookupTask:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """The result of a lookup: what one file group of the index has for some of a task's rows."""
+class LookupResult:
+    """The locations that one file group of the index has for some rows of a task."""
 
     rows: pa.Array[Any]
     """Numbers of the rows whose keys it has."""
-    homes: pa.Array[Any]
-    """For each of them a number in `places`."""
-    places: tuple[tuple[str, str], ...]
+    location_numbers: pa.Array[Any]
+    """For each of them the number of its location in `locations`."""
+    locations: tuple[tuple[str, str], ...]
     """Partition path and file id, each pair once."""
 
 
-def look_up(task: LookupTask, _attempt: Attempt) -> list[Looked]:
+def look_up(task: LookupTask, _attempt: Attempt) -> list[LookupResult]:
     """Yield the locations of the keys of the task's rows, some rows at a time.
 
     Rows are taken in key order, which is the order of the index: each part of them is in other
     blocks of its base file.
     """
     order = pc.sort_indices(task.keys)
-    parts = (order.slice(first, ROWS_AT_ONCE) for first in range(0, len(order), ROWS_AT_ONCE))
+    parts = (order.slice(first, ROWS_PER_LOOKUP) for first in range(0, len(order), ROWS_PER_LOOKUP))
     group = task.group.open()
     return [_look_up_group(group, task.rows.take(part), task.keys.take(part)) for part in parts]
 
 
-ROWS_AT_ONCE = 30_000
-"""A lookup holds half a kilobyte for each key that the index has."""
+ROWS_PER_LOOKUP = 30_000
+"""Maximum rows of a lookup, which needs half a kilobyte of memory for each key in the index."""
 
 
 def _look_up_group(
     group: _native.MetadataPartition, rows: pa.Array[Any], keys: pa.Array[Any]
-) -> Looked:
-    found = group.locations(keys.unique().to_pylist())
-    both = pc.binary_join_element_wise(found.column("partition"), found.column("file_id"), _BETWEEN)
-    coded = both.dictionary_encode()
-    at = pc.index_in(keys, value_set=found.column("key"))
-    known = pc.is_valid(at)
-    places = (text.rsplit(_BETWEEN, 1) for text in coded.dictionary.to_pylist())
-    homes = coded.indices.take(at.filter(known))
-    return Looked(rows.filter(known), homes, tuple((path, name) for path, name in places))
+) -> LookupResult:
+    entries = group.locations(keys.unique().to_pylist())
+    location_strings = pc.binary_join_element_wise(
+        entries.column("partition"), entries.column("file_id"), _SEPARATOR
+    )
+    encoded = location_strings.dictionary_encode()
+    at = pc.index_in(keys, value_set=entries.column("key"))
+    has_entry = pc.is_valid(at)
+    locations = (location.rsplit(_SEPARATOR, 1) for location in encoded.dictionary.to_pylist())
+    location_numbers = encoded.indices.take(at.filter(has_entry))
+    return LookupResult(
+        rows.filter(has_entry), location_numbers, tuple((path, name) for path, name in locations)
+    )
 
 
-_BETWEEN = "/"
+_SEPARATOR = "/"
 """File ids have no slash."""
 
 
 def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
-    """Return the locations of the incoming rows in the index, in whatever partition they are.
+    """Return the locations of the incoming rows in the index, in any partition.
 
     rows: columns record key and partition path. partitioned: look up each row in its own
     partition's index. Keys of deleted records have no location. Raises `CommitConflict` if the
@@ -180,10 +184,10 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
         engine = choose_io_engine(table.engine, storage, rows.nbytes)
         parts = engine.run(look_up, tasks, label="look up record keys")
-        found = [looked for part in parts for looked in part]
-        partitions.update(path for looked in found for path, _ in looked.places)
+        results = [result for part in parts for result in part]
+        partitions.update(path for result in results for path, _ in result.locations)
         groups, _ = table.groups(sorted(partitions))
-    return TagResult(_to_tags(found, group_numbers(groups)), groups)
+    return TagResult(_to_tags(results, group_numbers(groups)), groups)
 
 
 def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
@@ -203,31 +207,37 @@ def _tasks(
     if not groups:
         return
     keys = rows.column(RECORD_KEY).combine_chunks().take(numbers)
-    places = _native.metadata_groups(keys, len(groups))
-    for group, at in group_values(places, row_numbers(len(keys))):
+    index_groups = _native.metadata_groups(keys, len(groups))
+    for group, at in group_values(index_groups, row_numbers(len(keys))):
         yield LookupTask(groups[group], numbers.take(at), keys.take(at))
 
 
-def _to_tags(found: Sequence[Looked], numbers: Mapping[tuple[str, str], int]) -> Tagged:
+def _to_tags(results: Sequence[LookupResult], numbers: Mapping[tuple[str, str], int]) -> Tagged:
     """Return the locations as numbers of file groups, in the order of rows."""
     none: pa.Array[Any] = pa.array([], pa.int64())
-    rows = pa.concat_arrays([none, *(looked.rows for looked in found)])
-    homes = (
-        pa.array([_number(numbers, place) for place in looked.places], none.type)
-        for looked in found
+    rows = pa.concat_arrays([none, *(result.rows for result in results)])
+    location_numbers = (
+        pa.array([_number(numbers, location) for location in result.locations], none.type)
+        for result in results
     )
     groups = pa.concat_arrays(
-        [none, *(own.take(looked.homes) for own, looked in zip(homes, found, strict=True))]
+        [
+            none,
+            *(
+                own.take(result.location_numbers)
+                for own, result in zip(location_numbers, results, strict=True)
+            ),
+        ]
     )
     order = pc.sort_indices(rows)
     return Tagged(rows.take(order), groups.take(order))
 
 
-def _number(numbers: Mapping[tuple[str, str], int], place: tuple[str, str]) -> int:
-    if place not in numbers:
+def _number(numbers: Mapping[tuple[str, str], int], location: tuple[str, str]) -> int:
+    if location not in numbers:
         msg = (
-            f"the record index names the file group {place[1]} in partition {place[0]!r}, "
+            f"the record index names the file group {location[1]} in partition {location[0]!r}, "
             "which does not exist"
         )
         raise CorruptTable(msg)
-    return numbers[place]
+    return numbers[location]

@@ -1,9 +1,9 @@
 """New file ids for buckets whose file groups a replace commit replaces.
 
-A replaced file group stays replaced, whatever is written to it later. So a bucket that lives on
-needs another file id: a simple bucket any id with its number, a consistent-hashing bucket that of
-new hashing metadata with the same ranges. This metadata has the replace commit's instant, as that
-of a resize has, and counts once the commit is complete (`ConsistentBucketIndexUtils.loadMetadata`,
+A replaced file group stays replaced, even if it is written to later, so its bucket needs another
+file id: a simple bucket any id with its number, a consistent-hashing bucket that of new hashing
+metadata with the same ranges. This metadata has the instant of the replace commit, as in a resize,
+and is valid once the commit is complete (`ConsistentBucketIndexUtils.loadMetadata`,
 Hudi 0.15.0 and 1.2.0). Hudi writes none when it overwrites or deletes partitions (1.2.0), and then
 loses or duplicates rows there. `bucket_lookup.py` and `consistent_hashing.py` decide which rows go
 where.
@@ -31,40 +31,40 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.table.participants import CommitParticipant, Rollback
 from pyhudi.table.table_snapshot import TableSnapshot
 
-Renewed = Mapping[str, Mapping[str, str]]
+NewFileIds = Mapping[str, Mapping[str, str]]
 """For each partition with new hashing metadata, the new file ids by the old ones."""
 
 
 def replace_hashing_metadata(
     table: IndexedTable, replaced: Mapping[str, tuple[str, ...]], instant: str
-) -> Renewed:
+) -> NewFileIds:
     """Store new hashing metadata for partitions whose file groups a commit replaces.
 
-    replaced: all file groups of the partitions, by file id. The metadata does not count before the
-    commit. Without consistent hashing it does nothing. Raises `CommitConflict` while a partition is
-    being resized.
+    replaced: all file groups of the partitions, by file id. The metadata is valid once the commit
+    is complete. Does nothing without consistent hashing. Raises `CommitConflict` while a partition
+    is being resized.
     """
     if not table.index.has_rings:
         return {}
-    gone = find_replaced_file_ids(table)
-    renewed: dict[str, Mapping[str, str]] = {}
+    replaced_ids = find_replaced_file_ids(table)
+    new_ids: dict[str, Mapping[str, str]] = {}
     for partition, ids in replaced.items():
         ring = ring_to_write_by(table.storage, table.timeline, partition) or []
-        lost = {*ids, *gone.get(partition, {})}
-        if not lost.isdisjoint(file_id_of(prefix) for _, prefix in ring):
+        unusable_ids = {*ids, *replaced_ids.get(partition, {})}
+        if not unusable_ids.isdisjoint(file_id_of(prefix) for _, prefix in ring):
             pairs = zip(ring, store_ring(table, partition, ring, instant), strict=True)
-            renewed[partition] = {file_id_of(a[1]): file_id_of(b[1]) for a, b in pairs}
-    return renewed
+            new_ids[partition] = {file_id_of(a[1]): file_id_of(b[1]) for a, b in pairs}
+    return new_ids
 
 
-def in_place(groups: list[FileGroup], renewed: Renewed) -> list[FileGroup]:
+def in_place(groups: list[FileGroup], new_ids: NewFileIds) -> list[FileGroup]:
     """Return file groups to create, under the file ids of new hashing metadata."""
-    return [replace(old, slice=replace(old.slice, file_id=_new_id(old, renewed))) for old in groups]
+    return [replace(old, slice=replace(old.slice, file_id=_new_id(old, new_ids))) for old in groups]
 
 
-def _new_id(group: FileGroup, renewed: Renewed) -> str:
+def _new_id(group: FileGroup, new_ids: NewFileIds) -> str:
     slice_ = group.slice
-    return renewed.get(slice_.partition, {}).get(slice_.file_id, slice_.file_id)
+    return new_ids.get(slice_.partition, {}).get(slice_.file_id, slice_.file_id)
 
 
 class HashingMetadataParticipant(CommitParticipant):
@@ -84,8 +84,8 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
     Returns what is stored there, if another writer was faster.
     """
-    known = read_committed_ring(table.storage, table.timeline, partition)
-    number, buckets = (known.number + 1, known.buckets) if known else (0, len(ring))
+    current = read_committed_ring(table.storage, table.timeline, partition)
+    number, buckets = (current.number + 1, current.buckets) if current else (0, len(ring))
     new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in ring]
     stored = StoredRing(new, number, buckets)
     return put_ring(table.storage, partition, stored, instant).nodes
@@ -93,11 +93,11 @@ def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) ->
 
 def find_replaced_file_ids(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
     """Return the replaced file ids by partition path, with the instant of the replace commit."""
-    found: dict[str, dict[str, str]] = {}
+    ids_by_partition: dict[str, dict[str, str]] = {}
     view = FileSystemView(table.storage, table.config, table.timeline, ())
     for (partition, file_id), instant in view.replaced.items():
-        found.setdefault(partition, {})[file_id] = instant
-    return found
+        ids_by_partition.setdefault(partition, {})[file_id] = instant
+    return ids_by_partition
 
 
 def usable_ring(

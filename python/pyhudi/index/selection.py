@@ -1,6 +1,6 @@
-"""Chooses the index of a write: by the writer's option, the table's properties, and its files.
+"""Chooses the index of a write by the writer's options, the table's properties and its files.
 
-A new index type is one more entry here.
+A new index type needs an entry in `INDEXES`.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ def choose(
     definitions: the table's, if the caller has read them. Raises `ConfigError` for an option that
     contradicts the table's files or its metadata table, and what `Index.of` raises.
     """
-    traces = IndexDetector(storage, config, timeline, definitions)
-    shown = [index for index in INDEXES if index.detect(traces)]
-    chosen = index_from_options(options) or next(iter(shown), SimpleIndex)
-    for index in shown:
+    detected = IndexDetector(storage, config, timeline, definitions)
+    matching = [index for index in INDEXES if index.detect(detected)]
+    chosen = index_from_options(options) or next(iter(matching), SimpleIndex)
+    for index in matching:
         if index.is_binding and index is not chosen:
             msg = f"{INDEX_TYPE} is {chosen.kind}, but the table's file groups are buckets"
             raise ConfigError(msg, hint=f"Leave the option out, or give {index.kind}.")
-    return chosen.of(traces, options)
+    return chosen.of(detected, options)
 
 
 def index_from_options(options: IndexOptions) -> type[Index] | None:
     """Return the index type that options name. Raises `ConfigError` for an unknown one."""
     if options.kind is None:
         return None
-    found = next((index for index in INDEXES if index.kind == options.kind), None)
-    if found is None:
+    index_type = next((index for index in INDEXES if index.kind == options.kind), None)
+    if index_type is None:
         msg = f"{INDEX_TYPE} is {options.kind!r}"
         raise ConfigError(msg, hint=f"Choose one of {', '.join(index.kind for index in INDEXES)}.")
-    return found
+    return index_type

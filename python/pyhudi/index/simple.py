@@ -1,8 +1,8 @@
-"""The simple index: it finds keys by reading the keys of every file of their partitions.
+"""The simple index: finds keys by reading the keys of every file in their partitions.
 
-It needs nothing stored next to the data. For each file slice of a touched partition one task reads
-the slice's keys and returns which of the partition's incoming rows it has. With bloom filters it
-reads a base file only if that may contain one of the keys.
+It stores nothing. For each file slice of a partition with incoming rows, one task reads the slice's
+keys and returns which of these rows it has. With bloom filters, it reads a base file only if the
+file may contain one of the keys.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> Tag
 
 @dataclass(frozen=True)
 class TagTask:
-    """Find out which keys one slice has."""
+    """Check which keys one slice has."""
 
     source: KeySource
     slice: FileSlice
     group: int
     """Number of the slice's file group."""
     rows: pa.Array[Any]
-    """Numbers of the incoming rows that may be there."""
+    """Numbers of the incoming rows that the slice may have."""
     keys: pa.Array[Any]
     """Their record keys."""
     filters: KeyFilter | None = None
@@ -90,9 +90,9 @@ def tag(
     group; their positions are the group numbers in the result. filters: as in `TagTask`.
     """
     tasks = list(_tasks(source, keys, slices, any_partition=any_partition, filters=filters))
-    found = engine.run(find_keys, tasks, label="find record keys")
+    results = engine.run(find_keys, tasks, label="find record keys")
     rows, groups, base_rows = (
-        flat(pa.chunked_array([parts[at] for parts in found], type=pa.int64())) for at in range(3)
+        flat(pa.chunked_array([parts[at] for parts in results], type=pa.int64())) for at in range(3)
     )
     return Tagged(rows, groups, base_rows=base_rows if source.positions else None)
 

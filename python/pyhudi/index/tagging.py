@@ -1,6 +1,6 @@
-"""The one place where operations look up row locations: what they share under every index.
+"""Tags the rows of an operation with the locations of their keys, with any index.
 
-`selection.py` chooses the index. What is written because of the result is not decided here.
+`selection.py` chooses the index. This module does not decide what is written.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ def combine(table: IndexedTable, rows: pa.Table) -> pa.Table:
     if not table.index.is_global:
         return table.combine(rows)
     at = rows.schema.get_field_index(PARTITION_PATH)
-    nowhere = pa.repeat(pa.scalar(""), rows.num_rows)
-    alike = rows.append_column(_HOME, rows.column(at)).set_column(at, PARTITION_PATH, nowhere)
-    kept = table.combine(alike)
-    kept = kept.set_column(at, rows.schema.field(at), kept.column(_HOME))
-    return kept.drop_columns([_HOME])
+    no_partition = pa.repeat(pa.scalar(""), rows.num_rows)
+    without_partition = rows.append_column(_OWN_PARTITION, rows.column(at)).set_column(
+        at, PARTITION_PATH, no_partition
+    )
+    combined = table.combine(without_partition)
+    combined = combined.set_column(at, rows.schema.field(at), combined.column(_OWN_PARTITION))
+    return combined.drop_columns([_OWN_PARTITION])
 
 
-_HOME = "_pyhudi_home"
+_OWN_PARTITION = "_pyhudi_own_partition"
 
 
 def cross_partition_duplicates(
     table: IndexedTable, rows: pa.Table, kept: pa.Table
 ) -> pa.Array[Any]:
-    """Return for each combined row how many rows of its key other partitions would have got.
+    """Return for each combined row how many rows of its key named another partition.
 
     rows: the input of `combine`; kept: its result.
     """
@@ -51,8 +53,8 @@ def cross_partition_duplicates(
     if not is_global or kept.num_rows == rows.num_rows:
         return pa.repeat(pa.scalar(0), kept.num_rows)
     pairs = rows.select([RECORD_KEY, PARTITION_PATH])
-    once = pairs.group_by(pairs.column_names).aggregate([])
-    counts = once.group_by(RECORD_KEY).aggregate([([], "count_all")])
+    distinct = pairs.group_by(pairs.column_names).aggregate([])
+    counts = distinct.group_by(RECORD_KEY).aggregate([([], "count_all")])
     at = pc.index_in(kept.column(RECORD_KEY).combine_chunks(), value_set=counts.column(RECORD_KEY))
     return pc.subtract(counts.column("count_all").combine_chunks().take(at), 1)
 
@@ -64,8 +66,8 @@ def tag_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     for each row whether it deletes its key.
     """
     check_mergeable(table)
-    located = look_up(table, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
-    return resolve_partition_moves(table, rows, marked_deleted, located)
+    tag_result = look_up(table, rows.select([RECORD_KEY, PARTITION_PATH]), marked_deleted)
+    return resolve_partition_moves(table, rows, marked_deleted, tag_result)
 
 
 def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
@@ -74,13 +76,13 @@ def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) 
     keys: columns record key and partition path. marked_deleted: as in `tag_upsert`; such a row gets
     no new bucket.
     """
-    located = table.index.look_up(table, keys, pc.invert(marked_deleted))
-    if pc.any(marked_deleted).as_py() and misses_copies(table):
-        return _with_copies(table, keys, marked_deleted, located)
-    return located
+    tag_result = table.index.look_up(table, keys, pc.invert(marked_deleted))
+    if pc.any(marked_deleted).as_py() and may_miss_duplicates(table):
+        return _with_duplicates(table, keys, marked_deleted, tag_result)
+    return tag_result
 
 
-def misses_copies(table: IndexedTable) -> bool:
+def may_miss_duplicates(table: IndexedTable) -> bool:
     """Return whether the index may have only one of several locations of a key.
 
     Updates use that location, as Hudi's do. Deletes look in the files.
@@ -88,23 +90,30 @@ def misses_copies(table: IndexedTable) -> bool:
     return table.index.is_record_index and not keys_are_unique(table.timeline)
 
 
-def _with_copies(
-    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+def _with_duplicates(
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], tag_result: TagResult
 ) -> TagResult:
     """Add every location of the marked keys."""
     marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
-    copies = in_files(table, keys.take(marked), any_partition=table.index.is_global)
-    groups, numbers = list(located.groups), dict(group_numbers(located.groups))
-    for group in copies.groups:
+    duplicates = in_files(table, keys.take(marked), any_partition=table.index.is_global)
+    groups, numbers = list(tag_result.groups), dict(group_numbers(tag_result.groups))
+    for group in duplicates.groups:
         number = numbers.setdefault((group.slice.partition, group.slice.file_id), len(groups))
         if number == len(groups):
             groups.append(group)
-    ours = [numbers[group.slice.partition, group.slice.file_id] for group in copies.groups]
-    kept = located.tagged.only(pc.invert(marked_deleted.take(located.tagged.rows)))
-    rows = pa.concat_arrays([kept.rows, marked.take(copies.tagged.rows)])
-    homes = [kept.groups, pa.array(ours, pa.int64()).take(copies.tagged.groups)]
+    merged_numbers = [
+        numbers[group.slice.partition, group.slice.file_id] for group in duplicates.groups
+    ]
+    kept = tag_result.tagged.only(pc.invert(marked_deleted.take(tag_result.tagged.rows)))
+    rows = pa.concat_arrays([kept.rows, marked.take(duplicates.tagged.rows)])
+    group_numbers_of_rows = [
+        kept.groups,
+        pa.array(merged_numbers, pa.int64()).take(duplicates.tagged.groups),
+    ]
     order = pc.sort_indices(rows)
-    return TagResult(Tagged(rows.take(order), pa.concat_arrays(homes).take(order)), groups)
+    return TagResult(
+        Tagged(rows.take(order), pa.concat_arrays(group_numbers_of_rows).take(order)), groups
+    )
 
 
 def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
@@ -125,37 +134,40 @@ def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
 
 
 def resolve_partition_moves(
-    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], tag_result: TagResult
 ) -> TagResult:
     """Return where rows go, and which rows leave the partition in which the index has their key.
 
     If files show a key at several locations, its row goes to those with a current record. The first
-    arguments are those of `tag_upsert`; located: the result of `look_up`.
+    arguments are those of `tag_upsert`; tag_result: the result of `look_up`.
     """
     index = table.index
     if not index.is_global:
-        # A bucket or a record index has a key once.
-        has_once = index.has_buckets or index.is_record_index
-        return located if has_once else live_records.drop_deleted_duplicates(table, rows, located)
-    # The record index forgets deleted keys; files of copy-on-write tables have none.
+        # A bucket index or a record index has one location of a key.
+        is_unique = index.has_buckets or index.is_record_index
+        return (
+            tag_result
+            if is_unique
+            else live_records.drop_deleted_duplicates(table, rows, tag_result)
+        )
+    # The record index and the files of copy-on-write tables contain no deleted keys.
     certain = index.is_record_index or not table.config.is_merge_on_read
     return partition_moves.resolve_moves(
-        table, rows, marked_deleted, located, moves=index.moves, certain=certain
+        table, rows, marked_deleted, tag_result, moves=index.moves, certain=certain
     )
 
 
 def count_kept_in_partition(
-    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], located: TagResult
+    table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any], tag_result: TagResult
 ) -> int:
     """Return how many rows update a key in another partition than their own, and go there.
 
-    Arguments as in `resolve_partition_moves`. 0 if rows may move, because then none stays for its
-    key alone.
+    Arguments as in `resolve_partition_moves`. 0 if rows may move.
     """
     if not table.index.is_global or table.index.moves:
         return 0
-    tagged = located.tagged
-    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    tagged = tag_result.tagged
+    paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
     own = rows.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
     away = pc.not_equal(own, paths.take(tagged.groups))
     away = pc.and_(away, pc.invert(marked_deleted.take(tagged.rows)))
@@ -163,7 +175,7 @@ def count_kept_in_partition(
 
 
 def check_mergeable(table: IndexedTable) -> None:
-    """Refuse an index that must know which of two records wins if the merge mode does not say.
+    """Check that the merge mode decides which of two records wins, if the index must know it.
 
     Raises `UnsupportedTableFeature` naming the index.
     """
@@ -181,8 +193,8 @@ def tag_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> TagResul
     keys: columns record key and partition path. deletes: the merge may delete them. Under an index
     over all partitions a record is matched by its key alone.
     """
-    if deletes and misses_copies(table):
-        # A key that was deleted before is new: the index has forgotten it.
+    if deletes and may_miss_duplicates(table):
+        # The index does not have deleted keys, so such a key is new.
         copies = in_files(table, keys, any_partition=table.index.is_global)
         return live_records.drop_deleted_locations(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
@@ -203,15 +215,15 @@ def tag_new_buckets(
 
     All these file groups are new. Arguments as in `look_up`; deletes have no location.
     """
-    return _in_buckets(table, keys, marked_deleted, anew=True)
+    return _in_buckets(table, keys, marked_deleted, rewrite=True)
 
 
 def _in_buckets(
-    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], *, anew: bool = False
+    table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any], *, rewrite: bool = False
 ) -> TagResult:
     kept = pc.invert(marked_deleted)
-    located = table.index.look_up(table, keys, kept, anew=anew)
-    return TagResult(located.tagged.only(kept.take(located.tagged.rows)), located.groups)
+    tag_result = table.index.look_up(table, keys, kept, rewrite=rewrite)
+    return TagResult(tag_result.tagged.only(kept.take(tag_result.tagged.rows)), tag_result.groups)
 
 
 def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> TagResult:
@@ -223,20 +235,20 @@ def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> T
     index = table.index
     if index.has_buckets and in_partitions:
         return index.look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
-    if misses_copies(table):
-        located = in_files(table, keys, any_partition=not in_partitions)
+    if may_miss_duplicates(table):
+        tag_result = in_files(table, keys, any_partition=not in_partitions)
     else:
-        located = index.find(table, keys, any_partition=not in_partitions)
-        located = _in_named_partitions(keys, located) if in_partitions else located
+        tag_result = index.find(table, keys, any_partition=not in_partitions)
+        tag_result = _in_named_partitions(keys, tag_result) if in_partitions else tag_result
         if index.is_record_index:
-            return located
-    return live_records.drop_deleted_locations(table, keys, located)
+            return tag_result
+    return live_records.drop_deleted_locations(table, keys, tag_result)
 
 
-def _in_named_partitions(keys: pa.Table, located: TagResult) -> TagResult:
+def _in_named_partitions(keys: pa.Table, tag_result: TagResult) -> TagResult:
     """Remove keys that were found in another partition than the one they name."""
-    tagged = located.tagged
-    paths = pa.array([group.slice.partition for group in located.groups], pa.string())
+    tagged = tag_result.tagged
+    paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
     named = keys.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
     same = pc.equal(named, paths.take(tagged.groups))
-    return TagResult(tagged.only(same), located.groups)
+    return TagResult(tagged.only(same), tag_result.groups)

@@ -21,8 +21,8 @@ from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, choose_io_engine
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket_lookup import ENOUGH_KEYS, Holds, in_bucket, samples
-from pyhudi.index.detection import numbers_differ
+from pyhudi.index.bucket_lookup import ENOUGH_KEYS, IsInBucket, in_bucket, samples
+from pyhudi.index.detection import has_buckets_by_partition
 from pyhudi.index.key_reader import KeySource
 from pyhudi.schema.key_predicates import field_keys, find_record_keys
 from pyhudi.schema.predicates import Conjunct
@@ -79,11 +79,11 @@ def prune_by_bucket(
     None if partitions differ in their number of buckets
     (`hoodie.bucket.index.partition.expressions` of Hudi 1.1). Any other number may be wrong, too.
     """
-    if not all(map(test, slices)) and numbers_differ(table.storage):
+    if not all(map(test, slices)) and has_buckets_by_partition(table.storage):
         return None
     count = IndexOptions.of(table.options).buckets
-    return _proven(
-        table, slices, test, lambda way, slice_, keys: in_bucket(way, slice_, keys, count)
+    return _prune_if_verified(
+        table, slices, test, lambda key_hash, slice_, keys: in_bucket(key_hash, slice_, keys, count)
     )
 
 
@@ -93,39 +93,39 @@ def prune_by_ring(
     """Return which slices the metadata of `hash_rings` keeps."""
     if len(table.config.record_key_fields) == 1:
         return list(map(rings.may_match, slices))
-    return _proven(table, slices, rings.may_match, rings.holds)
+    return _prune_if_verified(table, slices, rings.may_match, rings.is_in_bucket)
 
 
-def _proven(
-    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep, holds: Holds
+def _prune_if_verified(
+    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep, is_in_bucket: IsInBucket
 ) -> list[bool]:
     """Return which slices a test that depends on writers' options keeps.
 
-    Slices of a partition are pruned only if their keys are in the buckets of those options: either
-    all of the keys are, or enough to confirm the options.
+    A partition's slices are pruned only if stored keys confirm the options: all of the keys, or
+    enough of them, are in the buckets that the options predict.
     """
     stays = [test(slice_) for slice_ in slices]
     left_out = [s for s, stay in zip(slices, stays, strict=True) if not stay]
     if not left_out:
         return stays
-    ways = key_hashes(table.config, IndexOptions.of(table.options))
+    candidates = key_hashes(table.config, IndexOptions.of(table.options))
     engine = choose_io_engine(LocalEngine(), table.storage, 0)
     try:
-        key_samples = samples(engine, KeySource.of(table), left_out, ways[0])
-    except MissingFile:  # The reader of the slice explains the loss.
+        key_samples = samples(engine, KeySource.of(table), left_out, candidates[0])
+    except MissingFile:  # The reader of the slice reports the missing file.
         return [True] * len(slices)
     hashes: Counter[str] = Counter()
     elsewhere, in_part = set(), set()
     for sample in key_samples:
         partition = sample.slice.partition
         hashes[partition] += sample.hashes
-        if not any(holds(way, sample.slice, sample.keys) for way in ways):
+        if not any(is_in_bucket(candidate, sample.slice, sample.keys) for candidate in candidates):
             elsewhere.add(partition)
         if len(sample.keys) >= ENOUGH_KEYS:
             in_part.add(partition)
-    doubtful = elsewhere | {path for path in in_part if hashes[path] < ENOUGH_KEYS}
+    unverified = elsewhere | {path for path in in_part if hashes[path] < ENOUGH_KEYS}
     return [
-        stay or slice_.partition in doubtful for slice_, stay in zip(slices, stays, strict=True)
+        stay or slice_.partition in unverified for slice_, stay in zip(slices, stays, strict=True)
     ]
 
 
@@ -138,7 +138,7 @@ def _hash_keys(
     """Return keys and their hash fields: whole keys, or keys of the hash fields alone."""
     hashed = hash_fields(config, options)
     keys = find_record_keys(config, conjuncts, excluded)
-    # Hudi 0.15 may parse a piece of another field as the value of a hash field.
+    # Hudi 0.15 may parse a part of another field as the value of a hash field.
     if keys is None and config.key_generator != "USER_PROVIDED" and not may_be_split(config):
         fields = [name for name in config.record_key_fields if name in hashed]
         keys = field_keys(conjuncts, fields, excluded)
@@ -164,7 +164,7 @@ class HashRings:
     ) -> None:
         self._storage = storage
         self._timeline = timeline
-        self._places = _native.ring_places(keys, fields)
+        self._hash_values = _native.ring_places(keys, fields)
         self._rings: dict[str, tuple[Ring, frozenset[str], frozenset[str]] | None] = {}
 
     def may_match(self, slice_: FileSlice) -> bool:
@@ -172,15 +172,17 @@ class HashRings:
         hashing = self._hashing_of_partition(slice_.partition)
         if hashing is None:
             return True
-        _, everyone, selected = hashing
+        _, all_prefixes, selected = hashing
         prefix = _prefix(slice_)
-        return prefix not in everyone or prefix in selected
+        return prefix not in all_prefixes or prefix in selected
 
-    def holds(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+    def is_in_bucket(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         """Return whether all keys of a slice belong to it."""
         hashing = self._hashing_of_partition(slice_.partition)
-        places = key_hash.places(keys).unique().to_pylist()
-        return hashing is not None and {_node(hashing[0], p) for p in places} <= {_prefix(slice_)}
+        hash_values = key_hash.places(keys).unique().to_pylist()
+        return hashing is not None and {_node(hashing[0], value) for value in hash_values} <= {
+            _prefix(slice_)
+        }
 
     def _hashing_of_partition(
         self, partition: str
@@ -193,13 +195,13 @@ class HashRings:
         return self._rings[partition]
 
     def _select_nodes(self, ring: Ring) -> tuple[Ring, frozenset[str], frozenset[str]]:
-        everyone = frozenset(prefix for _, prefix in ring)
-        return ring, everyone, frozenset(_node(ring, place) for place in self._places)
+        all_prefixes = frozenset(prefix for _, prefix in ring)
+        return ring, all_prefixes, frozenset(_node(ring, value) for value in self._hash_values)
 
 
-def _node(ring: Ring, place: int) -> str:
+def _node(ring: Ring, hash_value: int) -> str:
     """Return the file id prefix of the node of a hash: the first node that is not before it."""
-    return ring[bisect_left(ring, place, key=itemgetter(0)) % len(ring)][1]
+    return ring[bisect_left(ring, hash_value, key=itemgetter(0)) % len(ring)][1]
 
 
 def _prefix(slice_: FileSlice) -> str:
@@ -216,7 +218,7 @@ def hash_rings(
 ) -> HashRings | None:
     """Return the table's hashing metadata, None without any or if hash fields are not fixed.
 
-    No table stores which fields are hashed; with one key field it can be no other. Raises
+    No table stores which fields are hashed; with one key field there is no choice. Raises
     `ConfigError` if the options name a field that is not part of the key.
     """
     index = IndexOptions.of(options)

@@ -1,8 +1,8 @@
-"""Change queries: from a range of time to its commits, and to tasks. No data is read here.
+"""Plans change queries: from a range to its commits, and to tasks. No data is read here.
 
 `cdc_files.py` determines the changes of one written file. Commits are selected as in
 `HoodieCDCExtractor` (Hudi 1.2.0). Its ranges are of requested times in every table version: a
-commit that was requested before a range began, and completed after it, is in no range.
+commit that is requested before a range begins, and completes after it, is in no range.
 """
 
 from __future__ import annotations
@@ -76,15 +76,17 @@ def select_commits(
     def time(instant: Instant) -> str:
         return (instant.completed or "") if by_completion else instant.requested
 
-    chosen = [
+    selected = [
         instant
         for instant in sorted(table.timeline.commits, key=time)
         if (request.start is None or time(instant) > request.start)
         and (request.end is None or time(instant) <= request.end)
     ]
-    with_metadata = ((instant, table.timeline.commit_metadata(instant)) for instant in chosen)
+    with_metadata = ((instant, table.timeline.commit_metadata(instant)) for instant in selected)
     return [
-        (instant, what) for instant, what in with_metadata if _changes_rows(table, instant, what)
+        (instant, metadata)
+        for instant, metadata in with_metadata
+        if _changes_rows(table, instant, metadata)
     ]
 
 

@@ -90,7 +90,7 @@ class ChangeFiles:
         }
 
     def of_commit(self, instant: Instant, metadata: CommitMetadata) -> Iterator[ChangeTask]:
-        """The tasks of one commit: replaced groups, then written files."""
+        """Yield the tasks of one commit: replaced groups, then written files."""
         for partition, ids in (metadata.partition_to_replace_file_ids or {}).items():
             for file_id in ids:
                 yield self._task_of_replaced_group(instant, partition, file_id)
@@ -211,10 +211,10 @@ class ChangeFiles:
         (own,) = (log for log in logs if log.name == current)
         # Blocks of other commits precede those of this one, and later ones may follow.
         others_before, others_after = bool(stat.log_offset), own.may_hold_several(stat.prev_commit)
-        if self._may_lack(instant, stat, names, listed.values()):
-            slice_ = self._slice_of_then(instant, stat, own, names)
+        if self._may_miss_logs(instant, stat, names, listed.values()):
+            slice_ = self._slice_at_commit(instant, stat, own, names)
             done = self._completion_order(instant.requested)
-            rule = self._counting(
+            rule = self._with_valid_blocks(
                 self._rule, lambda requested: self._completion_order(requested) <= done
             )
         else:
@@ -227,26 +227,28 @@ class ChangeFiles:
             slice_,
             rule,
             touched_logs=(own.path,),
-            rule_before=self._counting(rule, instant.requested.__ne__) if others_before else None,
+            rule_before=self._with_valid_blocks(rule, instant.requested.__ne__)
+            if others_before
+            else None,
         )
 
-    def _counting(self, rule: MergeRule, counts: Callable[[str], bool]) -> MergeRule:
+    def _with_valid_blocks(self, rule: MergeRule, is_valid: Callable[[str], bool]) -> MergeRule:
         """Return the rule with only some of the blocks of active commits valid."""
         timeline = self._table.timeline
-        counted = rule.valid_instants or [commit.requested for commit in timeline.commits]
+        instants = rule.valid_instants or [commit.requested for commit in timeline.commits]
         return replace(
             rule,
-            valid_instants=tuple(filter(counts, counted)),
+            valid_instants=tuple(filter(is_valid, instants)),
             timeline_start=timeline.blocks_start,
         )
 
-    def _may_lack(
+    def _may_miss_logs(
         self, instant: Instant, stat: WriteStat, names: Collection[str], logs: Iterable[LogFile]
     ) -> bool:
         """Return whether the commit's slice may have log files that its stat does not name.
 
-        Concurrent writers do not know of each other's log files. Without a base file the stat names
-        the log file that opened the slice, and one that completed later may precede it.
+        A writer does not know the log files of concurrent writers. Without a base file, the stat
+        names the log file that opened the slice, and one that completed later may precede it.
         """
         if self._table.config.version.logs_named_by_base_instant:
             return False
@@ -259,7 +261,7 @@ class ChangeFiles:
             if log.name not in names
         )
 
-    def _slice_of_then(
+    def _slice_at_commit(
         self, instant: Instant, stat: WriteStat, own: LogFile, names: Collection[str]
     ) -> FileSlice:
         """Return the slice of a log file with the files that were complete when its commit was.
@@ -273,15 +275,15 @@ class ChangeFiles:
         if joined.base and joined.base.instant < instant.requested == stat.prev_commit:
             raise _without_change_log(own.path, instant)
         done = self._completion_order(instant.requested)
-        then_complete = (
+        complete_logs = (
             log
             for log in joined.logs
             if log.name in names or self._completion_order(log.instant) < done
         )
-        return replace(joined, logs=tuple(then_complete))
+        return replace(joined, logs=tuple(complete_logs))
 
     def _completion_order(self, requested: str) -> tuple[str, str]:
-        """Return the rank of a commit by completion. Archived ones count as completed at once."""
+        """Return the rank of a commit by completion. Archived ones count as immediate."""
         return self._completed.get(requested, (requested, requested))
 
     def _base_under(
@@ -318,7 +320,7 @@ class ChangeFiles:
         return _slice(partition, stat, _present(base, name, instant), ())
 
     def _older_slice(self, instant: Instant, partition: str, stat: WriteStat) -> FileSlice:
-        """Return the slice that a base file was made from, with log files for duplicates."""
+        """Return the slice that a base file was created from, with log files for duplicates."""
         base = self._older_base(instant, partition, stat)
         slices = self._view.slices_of((partition, stat.file_id))
         path = base.base and base.base.path

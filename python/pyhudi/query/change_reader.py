@@ -17,7 +17,7 @@ from pyhudi.slices.read_tasks import ReadTask
 
 Task = TypeVar("Task")
 
-PLACE = "place"
+LOCATION = "place"
 """Column of the partition path in the rows of `diff_task`."""
 
 
@@ -49,7 +49,7 @@ def diff_task(task: MatchTask) -> Iterator[pa.RecordBatch]:
     side = task.after or task.before
     partition = side.slice.partition if side else ""
     for read in _rows(match_sides, task):
-        yield read.append_column(PLACE, pa.repeat(pa.scalar(partition), read.num_rows))
+        yield read.append_column(LOCATION, pa.repeat(pa.scalar(partition), read.num_rows))
 
 
 def match_sides(task: MatchTask) -> _native.BatchReader:

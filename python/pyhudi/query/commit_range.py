@@ -1,7 +1,7 @@
 """Ranges of time and the completed commits in them, including archived ones.
 
 Ranges are requested times below table version 8 and completion times from 8 on. This module reads
-what the commits wrote; queries decide what they need of it. Sources: `IncrementalQueryAnalyzer` and
+the commit metadata; queries decide which parts they need. Sources: `IncrementalQueryAnalyzer` and
 `TimelineUtils.handleHollowCommitIfNeeded` (Hudi 1.2.0).
 """
 
@@ -97,7 +97,7 @@ def _bound(table: TableSnapshot, moment: Moment, *, by_completion: bool) -> str:
     return named
 
 
-def check_range_begun(table: TableSnapshot, until: str | None, *, by_completion: bool) -> None:
+def check_range_end(table: TableSnapshot, until: str | None, *, by_completion: bool) -> None:
     """Raise `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
         span = InstantRange(until=until, by_completion=by_completion)
@@ -162,7 +162,7 @@ def without_hollow(table: TableSnapshot, policy: HollowCommits) -> Sequence[Inst
     if policy == "transition_time" or pending is None:
         return commits
     if policy == "fail":
-        _check_not_overtaken(
+        _check_not_hollow(
             commits,
             pending,
             "give hollow_commits='block' (only commits before it) or 'transition_time' (ranges of "
@@ -179,15 +179,15 @@ def check_no_hollow(table: TableSnapshot, until: str | None) -> None:
     pending = first_incomplete_commit(table.timeline)
     if pending is not None and (until is None or until >= pending.requested):
         hint = f"end the range before {pending.requested}"
-        _check_not_overtaken(table.timeline.commits, pending, hint)
+        _check_not_hollow(table.timeline.commits, pending, hint)
 
 
-def _check_not_overtaken(commits: Sequence[Instant], pending: Instant, instead: str) -> None:
+def _check_not_hollow(commits: Sequence[Instant], pending: Instant, alternative: str) -> None:
     if commits and commits[-1].requested > pending.requested:
         raise HistoryUnavailable(
             f"the write {pending} is incomplete, and later ones are complete: a range of requested "
             "times could change once it completes",
-            hint=f"Wait until it is done or rolled back, or {instead}.",
+            hint=f"Wait until it is done or rolled back, or {alternative}.",
         )
 
 
@@ -210,19 +210,21 @@ def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequenc
     ]
     if undated and after is not None:
         raise HistoryUnavailable(
-            f"when the archived commit {undated[-1].requested} was completed is not recorded",
+            f"the completion time of the archived commit {undated[-1].requested} is not recorded",
             hint="Give no start, or hollow_commits='block', which uses requested times.",
         )
     return (*undated, *dated)
 
 
-def check_archive_is_whole(table: TableSnapshot, span: IncrementalRange, chosen: Selection) -> None:
-    """Check that commits of the range on which later ones built are known: no rows are missing.
+def check_no_commit_missing(
+    table: TableSnapshot, span: IncrementalRange, selection: Selection
+) -> None:
+    """Check that the timelines have all commits of the range that later ones depend on.
 
-    Raises `HistoryUnavailable` naming one that is on neither timeline.
+    Raises `HistoryUnavailable` naming a commit that is on neither timeline.
     """
-    instants = {*chosen.instants, *(instant.requested for instant in table.timeline.instants)}
-    for metadata in chosen.metadata:
+    instants = {*selection.instants, *(instant.requested for instant in table.timeline.instants)}
+    for metadata in selection.metadata:
         for before in {stat.prev_commit for stat in metadata.write_stats} - instants:
             in_range = before.isdecimal() and (span.start is None or before > span.start)
             if in_range and table.timeline.is_before_start(before):

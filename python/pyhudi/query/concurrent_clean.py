@@ -1,8 +1,8 @@
-"""Detection of files that were removed while a reader was reading: by which action.
+"""Finds the action that removed a file while a reader was reading.
 
-A scan reads one snapshot. Cleaners keep its files for a while, by default for ten commits; a reader
-that is slower cannot go on. Up to version 6 it also opens log files of concurrent writes, whose
-blocks are not committed; they are removed if a write is withdrawn.
+A scan reads one snapshot. Cleaners retain its files for a while, by default for ten commits; a
+slower reader cannot continue. Up to version 6, a reader also opens log files of concurrent writes,
+whose blocks are not committed. They are removed if such a write is withdrawn.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Item = TypeVar("Item")
 
 
 def detect_concurrent_clean(items: Iterable[Item], table: TableSnapshot) -> Iterator[Item]:
-    """Pass on the items of a scan, whose table is the scan's snapshot.
+    """Yield the items of a scan. table: the scan's snapshot.
 
-    Raises `HistoryUnavailable` for a file that another action was free to remove since.
-    `MissingFile` for another file names a likely cause.
+    Raises `HistoryUnavailable` for a file that a later action was allowed to remove. `MissingFile`
+    for another file names a likely cause.
     """
     try:
         yield from items
@@ -45,19 +45,19 @@ def detect_concurrent_clean(items: Iterable[Item], table: TableSnapshot) -> Iter
 def _find_remover(table: TableSnapshot, name: str) -> str | None:
     """Return the action that may have removed a file since the snapshot."""
     try:
-        now = table.reload()
+        current = table.reload()
     except HudiError:
         return None
     earlier = set(table.timeline.uncut.instants)
     newest = max((instant.requested for instant in earlier), default=None)
-    archived = now.timeline.archive.instants(InstantRange(after=newest))
+    archived = current.timeline.archive.instants(InstantRange(after=newest))
     removers = (
         *(instant for instant in archived if instant.action in _REMOVING),
-        *now.timeline.filter_completed(*_REMOVING),
-        *now.timeline.pending(*_REMOVING),
+        *current.timeline.filter_completed(*_REMOVING),
+        *current.timeline.pending(*_REMOVING),
     )
     since = [instant for instant in removers if instant not in earlier]
     if since:
         return str(since[-1])
-    withdrawn = was_never_committed(now.timeline, now.config.version, name)
+    withdrawn = was_never_committed(current.timeline, current.config.version, name)
     return "a write that did not complete" if withdrawn else None

@@ -1,8 +1,7 @@
-"""The rows of one slice that match a filter: their number, their keys, or with new values.
+"""Counts the rows of a slice that match a filter, reads their keys, or sets new values in them.
 
-If the slice has duplicates of their keys, they cannot be written by key.
-
-Runs on an engine's workers; the results are small.
+Rows whose keys have duplicates in the slice cannot be written by key. An engine's workers run this;
+the results are small.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
-_KEYS_AT_ONCE = 256 * 1024
+_KEYS_PER_SEARCH = 256 * 1024
 """Keys in memory per search for duplicates; each search reads the base file's keys."""
 
 
@@ -49,13 +48,13 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
     Raises `SchemaMismatch` if the base file has duplicates of their keys.
     """
     count = 0
-    for keys in _some_keys(task.read, _KEYS_AT_ONCE if task.copies else 1):
+    for keys in _key_batches(task.read, _KEYS_PER_SEARCH if task.copies else 1):
         count += len(keys)
         if task.copies is not None:
-            several = find_duplicate_keys(task.copies, task.read.slice, keys)
-            if len(several):
+            duplicates = find_duplicate_keys(task.copies, task.read.slice, keys)
+            if len(duplicates):
                 raise duplicate_keys_error(
-                    f"the table has duplicates of the key {several[0].as_py()!r}"
+                    f"the table has duplicates of the key {duplicates[0].as_py()!r}"
                 )
     return count
 
@@ -69,18 +68,20 @@ def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bo
     keys = all_keys.unique()
     if task.copies is None:
         return keys, False
-    several = find_duplicate_keys(task.copies, task.read.slice, keys)
-    if len(several):
-        _check_all_found(task.read, all_keys, several)
-    return keys, len(several) > 0
+    duplicates = find_duplicate_keys(task.copies, task.read.slice, keys)
+    if len(duplicates):
+        _check_all_selected(task.read, all_keys, duplicates)
+    return keys, len(duplicates) > 0
 
 
-def _check_all_found(read: ReadTask, selected: pa.Array[Any], several: pa.Array[Any]) -> None:
+def _check_all_selected(read: ReadTask, selected: pa.Array[Any], duplicates: pa.Array[Any]) -> None:
     """Compare the visible rows, since log records replace some of the base file's rows."""
     live = _keys(replace(read, where=None))
-    visible, deleted = (keys.filter(pc.is_in(keys, value_set=several)) for keys in (live, selected))
-    ones = [pa.repeat(pa.scalar(1), len(visible)), pa.repeat(pa.scalar(-1), len(deleted))]
-    rows = pa.table({"key": pa.concat_arrays([visible, deleted]), "rows": pa.concat_arrays(ones)})
+    visible, deleted = (
+        keys.filter(pc.is_in(keys, value_set=duplicates)) for keys in (live, selected)
+    )
+    signs = [pa.repeat(pa.scalar(1), len(visible)), pa.repeat(pa.scalar(-1), len(deleted))]
+    rows = pa.table({"key": pa.concat_arrays([visible, deleted]), "rows": pa.concat_arrays(signs)})
     remaining = rows.group_by("key", use_threads=False).aggregate([("rows", "sum")])
     remaining = remaining.filter(pc.greater(remaining.column("rows_sum"), 0))
     if remaining.num_rows:
@@ -91,13 +92,13 @@ def _check_all_found(read: ReadTask, selected: pa.Array[Any], several: pa.Array[
 
 
 def _keys(read: ReadTask) -> pa.Array[Any]:
-    """Return the record keys of a task with that one column."""
+    """Return the record keys of a task that reads only this column."""
     batches = [batch.column(0).cast(pa.string()) for batch in read_task(read)]
     return pa.concat_arrays([pa.array([], pa.string()), *batches])
 
 
-def _some_keys(read: ReadTask, min_count: int) -> Iterator[pa.Array[Any]]:
-    """As `_keys`, at least `min_count` at a time except for the last batch."""
+def _key_batches(read: ReadTask, min_count: int) -> Iterator[pa.Array[Any]]:
+    """Yield the record keys in batches of at least `min_count`, except for the last."""
     buffered: list[pa.Array[Any]] = []
     for batch in read_task(read):
         buffered.append(batch.column(0).cast(pa.string()))
@@ -121,7 +122,7 @@ class ChangedRows:
     """Lists that are set may contain nulls."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, one batch in memory at a time.
+        """Yield the rows, one batch in memory at a time.
 
         Raises `SchemaMismatch` for values that do not fit their columns.
         """
@@ -137,8 +138,8 @@ class ChangedRows:
         }
         stored = set(schema.names) - set(self.changes)
         data = conform(pa.table(columns), schema, stored=stored, null_elements=self.null_elements)
-        for place, name in enumerate((RECORD_KEY, PARTITION_PATH)):
-            data = data.add_column(place, name, rows.column(name))
+        for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+            data = data.add_column(position, name, rows.column(name))
         return data.combine_chunks()
 
     def reader(self) -> pa.RecordBatchReader:

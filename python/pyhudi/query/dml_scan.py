@@ -1,7 +1,8 @@
-"""Read tasks for the rows that an operation changes. Pure.
+"""Plans the read of the rows that an operation changes. No data is read here.
 
-They read slices that a filter may match, or that are known by keys. A filter matches the same rows
-as in a scan. Unlike a scan they return every column as stored, since the rows are written again.
+The tasks read slices that a filter may match, or slices that an index found. A filter matches the
+same rows as in a scan. Unlike a scan, the tasks return columns as stored, because the rows are
+written again.
 """
 
 from __future__ import annotations

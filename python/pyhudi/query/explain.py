@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation(HtmlRepr):
-    """How a scan was planned. `str()` of it is a readable text."""
+    """How a scan was planned. `Print it, or call `str()`."""
 
     listing: str
     """The source of the list of files, and why."""
@@ -87,8 +87,8 @@ class Explanation(HtmlRepr):
 
     def __str__(self) -> str:
         lines = [f"files: {self.listing}", *map(str, self.steps)]
-        places = f"{self.partitions} partitions listed"
-        lines.append(f"to read: {self.slices} file slices, {self.size} bytes; {places}")
+        partitions = f"{self.partitions} partitions listed"
+        lines.append(f"to read: {self.slices} file slices, {self.size} bytes; {partitions}")
         return "\n".join(lines)
 
 

@@ -1,8 +1,8 @@
-"""From a table and a request to the file slices that a scan reads, and their explanation.
+"""Selects the file slices that a scan reads, and explains the selection.
 
-The metadata table lists partitions and files if it can be used, otherwise storage does. Partitions
-that cannot match are pruned by statistics before their files are listed, slices by indexes
-afterwards: `metadata/partition_types/` reads each index of the metadata table, and
+Partitions and files come from the metadata table if it can be used, otherwise from a listing.
+Partitions that cannot match are pruned by statistics before their files are listed, slices by
+indexes afterwards: `metadata/partition_types/` reads each index of the metadata table, and
 `metadata/pruning_context.py` determines the conclusions that it allows.
 """
 
@@ -51,17 +51,19 @@ def select_file_slices(table: TableSnapshot, request: ScanRequest) -> SelectedSl
     lists the files; `HistoryUnavailable` for an earlier time whose files a cleaner of file versions
     removed.
     """
-    for anew in (False, True):
+    for reload in (False, True):
         with suppress(OutdatedError):
-            return _select(table, request, anew=anew)
+            return _select(table, request, reload=reload)
     raise HistoryUnavailable("the metadata table was rebuilt while it was read", hint=AGAIN)
 
 
-def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -> SelectedSlices:
+def _select(table: TableSnapshot, request: ScanRequest, *, reload: bool = False) -> SelectedSlices:
     conjuncts = request.where.conjuncts if request.where else ()
     test = partition_filter(table.config, table.columns, conjuncts)
-    selected = _Counted(test)
-    access = MetadataAccess(table.storage, table.config, table.timeline, table.options, reopen=anew)
+    selected = _RecordedFilter(test)
+    access = MetadataAccess(
+        table.storage, table.config, table.timeline, table.options, reopen=reload
+    )
     pruner = Pruner(table, request, access)
     view_and_steps = _by_metadata(table, selected, access, pruner)
     listing, by_storage = "by the metadata table", view_and_steps is None
@@ -82,7 +84,7 @@ def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -
         check_complete(table, view, base_only=only_base)
     elif access.later is not None:
         check_snapshot_readable(table.timeline, access.later)
-    slices, more = pruner.slices(slices)
+    slices, index_steps = pruner.slices(slices)
     if not by_storage:
         access.check_same()
     if not checks_sizes(table.options):
@@ -94,13 +96,13 @@ def _select(table: TableSnapshot, request: ScanRequest, *, anew: bool = False) -
         partitions=len(view.partitions),
         slices=len(slices),
         size=sum(slice_.size for slice_ in slices),
-        steps=(*by_path, *steps, *more),
+        steps=(*by_path, *steps, *index_steps),
     )
     return SelectedSlices(slices, explanation)
 
 
 def _by_metadata(
-    table: TableSnapshot, selected: _Counted, access: MetadataAccess, pruner: Pruner
+    table: TableSnapshot, selected: _RecordedFilter, access: MetadataAccess, pruner: Pruner
 ) -> tuple[FileSystemView, list[Step]] | None:
     """Return the view of the files that the metadata table lists, None if it cannot be used."""
     paths = access.use(_LISTED, lambda metadata: metadata.data_partitions())
@@ -108,7 +110,7 @@ def _by_metadata(
         return None
     remaining, steps = pruner.partitions([path for path in paths if selected(path)])
 
-    # A table that its file names prove unsupported raises, and is not listed by storage instead.
+    # An unsupported table, as its file names prove, raises instead of being listed from storage.
     files = access.use(_LISTED, lambda metadata: metadata.data_files(remaining))
     if files is None:
         return None
@@ -116,7 +118,7 @@ def _by_metadata(
     return FileSystemView(table.storage, table.config, table.timeline, files=source), steps
 
 
-class _Counted:
+class _RecordedFilter:
     """A test of partition paths that records its results."""
 
     def __init__(self, test: Callable[[str], bool] | None) -> None:
@@ -157,14 +159,14 @@ class Pruner:
     access: MetadataAccess
 
     @cached_property
-    def _question(self) -> PruningContext:
+    def _context(self) -> PruningContext:
         return PruningContext(self.table, self.request, self.access)
 
     def partitions(self, paths: Sequence[str]) -> tuple[list[str], list[Step]]:
         """Return the partitions that may have matching rows, by indexes of whole partitions."""
         remaining, steps = list(paths), []
-        for partition_type, name in self._kinds:
-            for index, look in partition_type.partition_lookups(self._question, name):
+        for partition_type, name in self._partition_types:
+            for index, look in partition_type.partition_lookups(self._context, name):
                 keep = (
                     self.access.use(INSTEAD, partial(look, paths=remaining)) if remaining else None
                 )
@@ -177,7 +179,7 @@ class Pruner:
     def slices(self, slices: list[FileSlice]) -> tuple[list[FileSlice], list[Step]]:
         """Return the slices that may have matching rows, by every index for the filter."""
         steps: list[Step] = []
-        for index, look in self._lookups() if self._question.conjuncts else ():
+        for index, look in self._lookups() if self._context.conjuncts else ():
             keep = look(slices) if slices else None
             if keep is not None:
                 slices, step = prune(index, slices, keep)
@@ -185,7 +187,7 @@ class Pruner:
         return slices, steps
 
     @property
-    def _kinds(self) -> list[tuple[MetadataPartitionType, str]]:
+    def _partition_types(self) -> list[tuple[MetadataPartitionType, str]]:
         """Usable metadata partitions, cheap ones first."""
         listed = [name for name in self.table.config.metadata_partitions if self.access.has(name)]
         return sorted(kinds_of(listed), key=lambda named_type: named_type[0].lookup_cost)
@@ -193,18 +195,18 @@ class Pruner:
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
         """The indexes with information for the filter, cheap ones first."""
         # If the record index has the keys, buckets cannot prune more.
-        if self._question.key_locations is None:
+        if self._context.key_locations is None:
             yield from self._by_bucket()
-        for partition_type, name in self._kinds:
-            for index, look in partition_type.lookups(self._question, name):
+        for partition_type, name in self._partition_types:
+            for index, look in partition_type.lookups(self._context, name):
                 yield index, partial(self._apply_look, look)
 
     def _apply_look(self, look: Look, slices: Sequence[FileSlice]) -> list[bool] | None:
         return self.access.use(INSTEAD, lambda table: look(table, slices))
 
     def _by_bucket(self) -> Iterator[tuple[str, Keep]]:
-        table, conjuncts = self.table, self._question.conjuncts
-        converted = self._question.converted_columns
+        table, conjuncts = self.table, self._context.conjuncts
+        converted = self._context.converted_columns
         test = simple_buckets(table.config, table.options, conjuncts, converted)
         if test is not None:
             yield "bucket index", lambda slices: prune_by_bucket(table, slices, test)

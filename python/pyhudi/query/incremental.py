@@ -1,7 +1,7 @@
 """Incremental queries: from the commits of a range (`commit_range`) to their files and read tasks.
 
-They return rows that commits of the range wrote, as of the end of the range; deletes are not
-included. Only the files in the commits' write stats are read. Sources:
+They return the rows that commits of the range wrote, in their state at the end of the range,
+without deletes. Only the files in the commits' write stats are read. Sources:
 `MergeOnReadIncrementalRelationV1` and `V2` (Hudi 1.2.0).
 
 Archived commits are read from the archive, while Hudi below version 8 ignores them. If a file was
@@ -24,8 +24,8 @@ from pyhudi.query.commit_range import (
     IncrementalRange,
     Selection,
     by_completion_times,
-    check_archive_is_whole,
-    check_range_begun,
+    check_no_commit_missing,
+    check_range_end,
     select_commits,
 )
 from pyhudi.query.snapshot import plan_scan
@@ -63,7 +63,7 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
     """
     if not table.config.populate_meta_fields:
         raise UnsupportedTableFeature(
-            "hoodie.populate.meta.fields=false: rows do not say which commit wrote them, so there "
+            "hoodie.populate.meta.fields=false: rows do not record their commit, so there "
             "are no incremental queries",
         )
     if span.hollow_commits not in get_args(HollowCommits):
@@ -76,7 +76,7 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
             "fallback_full_scan cannot be combined with hollow_commits='transition_time'"
         )
     by_completion = by_completion_times(table, span.hollow_commits)
-    check_range_begun(table, span.end, by_completion=by_completion)
+    check_range_end(table, span.end, by_completion=by_completion)
 
 
 def plan_incremental(
@@ -87,19 +87,19 @@ def plan_incremental(
     Raises `HistoryUnavailable` for a hollow commit, and for missing files;
     `UnsupportedTableFeature` if a slice has an unsupported merge rule.
     """
-    chosen = select_commits(table, span)
-    if not chosen.commits:
+    selection = select_commits(table, span)
+    if not selection.commits:
         return []
-    check_archive_is_whole(table, span, chosen)
-    narrowed = replace(request, where=both(_of_commits(chosen, span), request.where))
-    last = chosen.instants[-1]
-    then = replace(table, timeline=table.timeline.until(last))
-    slices = _slices(then, narrowed, chosen)
-    missing = _first_missing(then, slices)
+    check_no_commit_missing(table, span, selection)
+    narrowed = replace(request, where=both(_of_commits(selection, span), request.where))
+    last = selection.instants[-1]
+    at_end = replace(table, timeline=table.timeline.until(last))
+    slices = _slices(at_end, narrowed, selection)
+    missing = _first_missing(at_end, slices)
     if missing is None:
-        rule = _block_filter(then, chosen)
-        tasks = slice_tasks(then, narrowed, slices, rule, incremental=True)
-        return _with_whole_slices(then, tasks)
+        rule = _block_filter(at_end, selection)
+        tasks = slice_tasks(at_end, narrowed, slices, rule, incremental=True)
+        return _with_whole_slices(at_end, tasks)
     _check_fallback(table, span, missing)
     return plan_scan(table, narrowed)
 
@@ -120,31 +120,31 @@ def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) 
 
 
 def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[ReadTask]:
-    """Complete records with some columns only from the whole slice, with older files.
+    """Let tasks complete partial records from the whole slice, including older files.
 
-    Whether there are any is seen when the log files are opened. Hudi 1.2.0 fails on such a range.
+    Only the open log files show whether there are any. Hudi 1.2.0 fails on such a range.
     """
     if table.config.version.blocks_need_commit_check or not any(t.slice.logs for t in tasks):
         return tasks
     touched = sorted({task.slice.partition for task in tasks if task.slice.logs})
     view = FileSystemView(table.storage, table.config, table.timeline, touched, with_replaced=True)
-    whole = {slice_.key: slice_ for slice_ in view.slices()}
+    full_slices = {slice_.key: slice_ for slice_ in view.slices()}
     rule = merge_rule(table)
     return [
-        replace(task, whole=WholeSlice(whole[key], rule))
-        if (key := (task.slice.partition, task.slice.file_id)) in whole and task.slice.logs
+        replace(task, whole=WholeSlice(full_slices[key], rule))
+        if (key := (task.slice.partition, task.slice.file_id)) in full_slices and task.slice.logs
         else task
         for task in tasks
     ]
 
 
-def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
+def _of_commits(selection: Selection, span: IncrementalRange) -> Where:
     """Return the filter on rows that commits of the selection wrote."""
     column, string = pc.field(COMMIT_TIME), pa.string()
-    if chosen.exact:
-        instants = pa.array(chosen.instants, string)
+    if selection.exact:
+        instants = pa.array(selection.instants, string)
         return Where(column.isin(instants), (COMMIT_TIME,), ((COMMIT_TIME, "in", instants),))
-    last = chosen.instants[-1]
+    last = selection.instants[-1]
     upper = Where(column <= last, (COMMIT_TIME,), ((COMMIT_TIME, "<=", pa.array([last], string)),))
     if span.start is None:
         return upper
@@ -152,22 +152,22 @@ def _of_commits(chosen: Selection, span: IncrementalRange) -> Where:
     return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
 
 
-def _slices(table: TableSnapshot, request: ScanRequest, chosen: Selection) -> list[FileSlice]:
+def _slices(table: TableSnapshot, request: ScanRequest, selection: Selection) -> list[FileSlice]:
     """Return the newest slice of every written group, from files of the commits alone."""
     conjuncts = request.where.conjuncts if request.where else ()
     is_selected = partition_filter(table.config, table.columns, conjuncts, incremental=True)
-    files = _collect_written_files(chosen)
+    files = _collect_written_files(selection)
     if is_selected is not None:
         files = {partition: of for partition, of in files.items() if is_selected(partition)}
     view = FileSystemView(
         table.storage, table.config, table.timeline, files=GivenFiles(files), with_replaced=True
     )
     slices = view.slices() if table.config.is_merge_on_read else view.base_slices()
-    replaced = _collect_replaced_groups(chosen)
+    replaced = _collect_replaced_groups(selection)
     remaining = [slice_ for slice_ in slices if slice_.key not in replaced]
     if not checks_sizes(table.options):
         return [slice_.unchecked for slice_ in remaining]
-    commits = frozenset(chosen.instants)
+    commits = frozenset(selection.instants)
     return [_with_growing_logs(slice_, commits) for slice_ in remaining]
 
 
@@ -183,10 +183,10 @@ def _with_growing_logs(slice_: FileSlice, commits: frozenset[str]) -> FileSlice:
     return replace(slice_, logs=logs)
 
 
-def _collect_written_files(chosen: Selection) -> dict[str, list[Entry]]:
+def _collect_written_files(selection: Selection) -> dict[str, list[Entry]]:
     """Return the files of the write stats by partition, each once; a log file can be in several."""
     entries: dict[str, dict[str, Entry]] = {}
-    for metadata in chosen.metadata:
+    for metadata in selection.metadata:
         for partition, stats in metadata.partition_to_write_stats.items():
             of_partition = entries.setdefault(partition, {})
             of_partition.update(
@@ -197,14 +197,14 @@ def _collect_written_files(chosen: Selection) -> dict[str, list[Entry]]:
     return {partition: list(entries[partition].values()) for partition in sorted(entries)}
 
 
-def _collect_replaced_groups(chosen: Selection) -> set[tuple[str, str]]:
+def _collect_replaced_groups(selection: Selection) -> set[tuple[str, str]]:
     """Return groups that commits of the selection replaced.
 
     Not those that other commits did: a clustering that was planned before the last commit of the
     range and completes after its end removes no rows of the range. Hudi 1.2.0 loses them, 1.0.2
     does not.
     """
-    return {key for metadata in chosen.metadata for key in metadata.replaced}
+    return {key for metadata in selection.metadata for key in metadata.replaced}
 
 
 def _first_missing(table: TableSnapshot, slices: Sequence[FileSlice]) -> str | None:
@@ -219,7 +219,7 @@ def _first_missing(table: TableSnapshot, slices: Sequence[FileSlice]) -> str | N
     return next((path for path in needed if path not in existing), None)
 
 
-def _block_filter(table: TableSnapshot, chosen: Selection) -> MergeRule:
+def _block_filter(table: TableSnapshot, selection: Selection) -> MergeRule:
     """Return the merge rule in which only log blocks of the selected commits are valid.
 
     A log compaction only repeats the records of others. Its blocks are valid if one that they
@@ -229,5 +229,5 @@ def _block_filter(table: TableSnapshot, chosen: Selection) -> MergeRule:
     rule = merge_rule(table)
     if not table.config.is_merge_on_read:
         return rule
-    instants = chosen.instants
+    instants = selection.instants
     return replace(rule, valid_instants=instants, timeline_start=None, drops_repeated=True)

@@ -1,4 +1,4 @@
-"""Minimum and maximum of a column: by column statistics if those are exact, otherwise by reading.
+"""Minimum and maximum of a column: from column statistics if they are exact, else from its rows.
 
 Statistics are exact for base files without log files, of types whose bounds are never truncated and
 cover all values: integers, dates, times in microseconds and decimals. Strings may be truncated, NaN
@@ -46,14 +46,14 @@ def bounds_from_statistics(
     usable = _has_exact_bounds(data_type) and column not in context.converted_columns
     if not (usable and access.has(COLUMN_STATS) and context.bounds_hold):
         return nothing, remaining
-    bases = [_whole_base(task) for task in remaining]
-    whole_bases = [base for base in bases if base is not None]
-    stats = _statistics(access, column, data_type, whole_bases)
+    bases = [_complete_base(task) for task in remaining]
+    complete_bases = [base for base in bases if base is not None]
+    stats = _statistics(access, column, data_type, complete_bases)
     if stats is None:
         return nothing, remaining
     sure = pc.and_(stats["min"].is_valid(), stats["max"].is_valid())
     with_bounds = {
-        base.path for base, is_sure in zip(whole_bases, sure.to_pylist(), strict=True) if is_sure
+        base.path for base, is_sure in zip(complete_bases, sure.to_pylist(), strict=True) if is_sure
     }
     unread = [
         task
@@ -109,10 +109,10 @@ def _statistics(
 
 def _has_exact_bounds(data_type: pa.DataType) -> bool:
     micros = at.is_timestamp(data_type) and data_type.unit == "us"
-    whole = at.is_int32(data_type) or at.is_int64(data_type) or at.is_date32(data_type)
-    return bool(whole or micros or at.is_decimal128(data_type))
+    is_integral = at.is_int32(data_type) or at.is_int64(data_type) or at.is_date32(data_type)
+    return bool(is_integral or micros or at.is_decimal128(data_type))
 
 
-def _whole_base(task: ReadTask) -> BaseFile | None:
+def _complete_base(task: ReadTask) -> BaseFile | None:
     base = task.slice.base
     return base if base is not None and is_whole_base_file(task) and base.source is None else None

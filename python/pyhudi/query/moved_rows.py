@@ -1,7 +1,7 @@
-"""Pairing of records that moved between file groups: a delete in one, an insert in another.
+"""Pairs records that moved between file groups: a delete in one, an insert in another.
 
 Inserts and deletes of single groups are spilled, and paired by key after all groups. Memory is
-bounded: the rest is in a local file, which is read once per bucket of keys.
+bounded: rows above the limit go to a local file, which is read once per bucket of keys.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.engine.spill import IN_MEMORY, Spill
-from pyhudi.query.change_reader import PLACE
+from pyhudi.query.change_reader import LOCATION
 
 _KEY = "key"
 
@@ -22,11 +22,11 @@ _SPILL = 4
 
 # Names that no data column has.
 _KEY_COLUMN = "_hoodie_record_key"
-_PLACE_COLUMN = "_hoodie_partition_path"
+_LOCATION_COLUMN = "_hoodie_partition_path"
 
 
 def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Return the rows of `diff_task` over all groups, with moved records as updates, or left out.
+    """Return the rows of `diff_task` over all groups, with moved records as updates or omitted.
 
     A record that is the same in another file group is not a change. held_bytes: approximate memory
     for spilled rows.
@@ -65,20 +65,20 @@ def _match_moved_rows(deleted: Spill, inserted: Spill, held_bytes: int) -> Itera
             schema=images,
             images=len(images),
             key_fields=[_KEY_COLUMN],
-            place=_PLACE_COLUMN,
+            place=_LOCATION_COLUMN,
             bucket=(bucket, buckets) if buckets > 1 else None,
         )
         for batch in reader:
-            yield batch.append_column(PLACE, pa.nulls(batch.num_rows, pa.string()))
+            yield batch.append_column(LOCATION, pa.nulls(batch.num_rows, pa.string()))
 
 
 def _flat(spill: Spill, side: str, images: pa.Schema) -> pa.RecordBatchReader:
-    """Return the images of one side as columns, with key and place."""
-    schema = pa.schema([*images, (_KEY_COLUMN, pa.string()), (_PLACE_COLUMN, pa.string())])
+    """Return the images of one side as columns, with key and location."""
+    schema = pa.schema([*images, (_KEY_COLUMN, pa.string()), (_LOCATION_COLUMN, pa.string())])
 
     def batches() -> Iterable[pa.RecordBatch]:
         for batch in spill.read():
-            columns = [*batch[side].flatten(), batch[_KEY], batch[PLACE]]
+            columns = [*batch[side].flatten(), batch[_KEY], batch[LOCATION]]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())

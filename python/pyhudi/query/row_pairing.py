@@ -39,10 +39,10 @@ class MatchTask:
     images: pa.Schema
     """The columns of an image."""
     compared: pa.Schema
-    """Further columns whose difference makes an update."""
+    """Additional columns whose difference makes a row an update."""
     key_fields: tuple[str, ...]
     touched_logs: tuple[str, ...] | None = None
-    """Log files with the only keys that can differ; None if any can."""
+    """Log files with all keys that can differ; None if any key can."""
     bucket: tuple[int, int] | None = None
     """Only keys of this bucket, and the number of buckets."""
     as_json: bool = False

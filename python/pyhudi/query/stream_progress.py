@@ -38,7 +38,7 @@ def order_of(table: TableSnapshot) -> str:
 
 
 def newest_time(table: TableSnapshot) -> str | None:
-    """Return the time up to which a stream can be read, None in a table without commits."""
+    """Return the time up to which a stream can read; None in a table without commits."""
     return next_start(table, IncrementalRange(None, None, "block"))
 
 
@@ -56,10 +56,10 @@ def next_time(
         return after
     if limit is None:
         return newest
-    chosen = select_commits(table, IncrementalRange(after, newest, "block"))
+    selection = select_commits(table, IncrementalRange(after, newest, "block"))
     steps = sorted(
         (_time(table, commit), _size(metadata))
-        for commit, metadata in zip(chosen.commits, chosen.metadata, strict=True)
+        for commit, metadata in zip(selection.commits, selection.metadata, strict=True)
     )
     size, last = 0, None
     for number, (time, bytes_) in enumerate(steps, 1):

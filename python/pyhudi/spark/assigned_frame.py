@@ -98,7 +98,7 @@ class AssignedFrame:
         paths = sorted({row[DESTINATION] for row in rows})
         groups = [] if rewrite else context.groups(paths)[0]
         groups = context.index.with_new(context, groups, locations)
-        names = [context.index.place(group.slice) for group in groups]
+        names = [context.index.location_of(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, Updates] = {}
         deleted_keys: dict[int, int] = {}

@@ -105,7 +105,7 @@ def _reads(tagged: FrameRows) -> dict[str, ReadTask]:
     locations = tagged.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
     names = {(row[0], row[1]) for row in collect(locations, "find where rows are")}
     groups, _ = context.groups(sorted({destination for destination, _ in names}))
-    groups_by_name = {context.index.place(group.slice): group for group in groups}
+    groups_by_name = {context.index.location_of(group.slice): group for group in groups}
     hit = {name: group for name, group in groups_by_name.items() if name in names}
     reads = tasks_for_groups(context, list(hit.values()))
     return {SEPARATOR.join(name): read for name, read in zip(hit, reads, strict=True)}

@@ -196,7 +196,7 @@ _SEPARATOR = "\n"
 
 
 def _name(context: RemoteContext, group: FileGroup) -> str:
-    return _SEPARATOR.join(context.index.place(group.slice))
+    return _SEPARATOR.join(context.index.location_of(group.slice))
 
 
 def _names(rows: pa.Table) -> Any:

@@ -195,7 +195,7 @@ class FrameRows:
         """
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
-        in_files = deletes and tagging.misses_copies(self.context)
+        in_files = deletes and tagging.may_miss_duplicates(self.context)
         if index.finds_by_key(any_partition=index.is_global) and not in_files:
             return self.tag_by_key(remote, partial(_for_merge, deletes=deletes))
         rows = self._join_keys(remote, any_partition=index.is_global)
@@ -210,7 +210,7 @@ class FrameRows:
         index = self.context.index
         remote = RemoteContext.of(self.context, None if index.is_global else paths)
         by_key = index.finds_by_key(any_partition=paths is None)
-        if by_key and not tagging.misses_copies(self.context):
+        if by_key and not tagging.may_miss_duplicates(self.context):
             return self.assign(LookUpDeletes(remote, paths is not None))
         rows = self._join_keys(remote, any_partition=paths is None)
         step = AssignJoined(RemoteContext.of(self.context), tuple(self.schema.names), deletes=True)

@@ -115,7 +115,7 @@ def check_file_groups_unchanged(groups_read: FileGroups) -> CommitCheck:
 def check_buckets_not_taken(context: WriteContext, counts: Counts) -> CommitCheck:
     """Return a check that no concurrent commit created a bucket that this write creates, too."""
     index = context.index
-    new_buckets = {index.place(group.slice) for group in counts.groups if group.is_new}
+    new_buckets = {index.location_of(group.slice) for group in counts.groups if group.is_new}
 
     def check(concurrent: ConcurrentCommits) -> None:
         for instant, groups in concurrent.changes if new_buckets else ():

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.log import logger
-from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_copies
-from pyhudi.index.replaced_buckets import Renewed, in_place, replace_hashing_metadata
+from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_duplicates
+from pyhudi.index.replaced_buckets import NewFileIds, in_place, replace_hashing_metadata
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.hashing_metadata import confirm_rings
 from pyhudi.slices.nested_partitions import check_apart
@@ -68,7 +68,7 @@ def write(
     rewrite: frozenset[int] = frozenset()
     if deletes and counts.deletes:
         if duplicates is None:
-            duplicates = groups_with_copies(context, counts.groups, assigned.deleted_keys)
+            duplicates = groups_with_duplicates(context, counts.groups, assigned.deleted_keys)
         rewrite = groups_to_rewrite(context, counts.groups, duplicates)
     shared = context.options.index.shares_buckets
     commit_checks = (
@@ -138,7 +138,7 @@ def write_buckets(
         return execute(context, txn, files, operation, write=assigned.write, replaced=replaced)
 
 
-def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> Renewed:
+def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> NewFileIds:
     """Store hashing metadata for the new buckets, which is valid once the commit completes."""
     renewed = replace_hashing_metadata(context, replaced, txn.instant)
     if context.config.version.confirms_rings:

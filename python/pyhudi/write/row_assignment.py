@@ -119,7 +119,7 @@ class RowAssigner:
 
     def _group_key(self, group: FileGroup) -> tuple[str, str]:
         # A file id does not identify a new bucket: each lookup generates another one.
-        return self._context.index.place(group.slice)
+        return self._context.index.location_of(group.slice)
 
 
 def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:

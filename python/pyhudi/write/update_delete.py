@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyhudi.clock import Clock
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, retryable_conflict
-from pyhudi.index.duplicate_keys import copy_source
+from pyhudi.index.duplicate_keys import duplicate_key_source
 from pyhudi.input.conform import data_schema
 from pyhudi.query.dml_rows import (
     ChangedRows,
@@ -59,7 +59,7 @@ def delete(
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "delete", appends=False)
     tasks = _plan(context, where, (RECORD_KEY,))
-    source = copy_source(context)
+    source = duplicate_key_source(context)
     finds = [FindTask(task, source) for task in tasks]
     keys_by_task = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
     changed = [
@@ -97,7 +97,7 @@ def update(
     values = _check_changes(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     tasks = _plan(context, where, columns)
-    source = copy_source(context)
+    source = duplicate_key_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
     all_changes = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
