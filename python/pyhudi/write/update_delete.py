@@ -160,7 +160,7 @@ def check_settable(
     for name in changes:
         if name in roots:
             relation = "is" if name in fixed else "holds"
-            msg = f"update cannot set {name!r}: it {relation} part of the record key or partition path"
+            msg = f"{name!r} cannot be set: it {relation} part of the record key or partition path"
             raise ConfigError(msg, hint="Delete the rows and insert them again.")
 
 
