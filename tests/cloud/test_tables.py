@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi.config.actions import COMMIT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, instant_files
 from pyhudi.txn.locks import storage_lock
 from pyhudi.write import upsert
 from tests.cloud.conftest import Bucket, mostly_s3
@@ -237,13 +237,13 @@ def test_create_instant_fails_for_second_writer(bucket: Bucket, version: Literal
     one, other = bucket.storage("t"), bucket.storage("t")
     layout = TableConfig.load(one).layout
     time = "20990101000000000"
-    layout.request(one, time, COMMIT, b"")
+    instant_files.request(layout, one, time, COMMIT, b"")
     with pytest.raises(CommitConflict, match=time):
-        layout.request(other, time, COMMIT, b"")
-    layout.inflight(one, time, COMMIT)
-    layout.publish(one, time, COMMIT, "20990101000000009", b'{"of": "one"}')
+        instant_files.request(layout, other, time, COMMIT, b"")
+    instant_files.start(layout, one, time, COMMIT)
+    instant_files.publish(layout, one, time, COMMIT, "20990101000000009", b'{"of": "one"}')
     with pytest.raises(CommitConflict, match=time):
-        layout.publish(other, time, COMMIT, "20990101000000009", b'{"of": "other"}')
+        instant_files.publish(layout, other, time, COMMIT, "20990101000000009", b'{"of": "other"}')
 
 
 def test_upgrade_works_in_bucket(bucket: Bucket, tmp_path: Path) -> None:

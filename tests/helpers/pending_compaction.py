@@ -8,7 +8,7 @@ from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.timeline import Timeline, serde
+from pyhudi.timeline import Timeline, instant_files, serde
 
 if TYPE_CHECKING:
     from pyhudi import HudiTable
@@ -21,6 +21,6 @@ def request_compaction(table: HudiTable) -> str:
     clock = SystemClock()
     instant = format_instant(clock.now_ms(), "UTC")
     data = serde.encode_container("HoodieCompactionPlan", plan, clock)
-    table.config.layout.request(table.storage, instant, COMPACTION, data)
+    instant_files.request(table.config.layout, table.storage, instant, COMPACTION, data)
     table.refresh()
     return instant

@@ -36,8 +36,8 @@ from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import serde
-from pyhudi.write import index_operations, metadata_lifecycle, upsert
+from pyhudi.timeline import instant_files, serde
+from pyhudi.write import metadata_lifecycle, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, Killed, leftovers, people, rows_read
 from tests.sim.states import Recorded, deaths, recorded
 
@@ -265,7 +265,7 @@ def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> N
     )
     instant = format_instant(SystemClock().now_ms(), "UTC")
     data = serde.encode_container("HoodieCompactionPlan", plan, SystemClock())
-    table.config.layout.request(table.storage, instant, COMPACTION, data)
+    instant_files.request(table.config.layout, table.storage, instant, COMPACTION, data)
     with pytest.warns(MetadataTableWarning) as told:
         table.upsert(moved())
     causes = [str(one.message) for one in told if one.category is MetadataTableWarning]

@@ -21,6 +21,7 @@ from pyhudi.metadata import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import PartitionBuild, initialize_partitions
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import instant_files
 from pyhudi.txn import heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
@@ -167,8 +168,8 @@ def test_async_index_waits_for_running_hudi_writes(
     def begin() -> None:
         table.storage.put(heartbeat.path_of(instant), b"")
         action = "deltacommit" if before.is_merge_on_read else "commit"
-        before.layout.request(table.storage, instant, action, b"")
-        before.layout.inflight(table.storage, instant, action, b"")
+        instant_files.request(before.layout, table.storage, instant, action, b"")
+        instant_files.start(before.layout, table.storage, instant, action, b"")
 
     monkeypatch.setattr(async_indexing, "WRITER_TIMEOUT_MS", 10)
     once_meanwhile(monkeypatch, PartitionBuild, "write_files", begin)

@@ -30,6 +30,7 @@ from pyhudi.metadata.table_writer import groups_by_partition
 from pyhudi.services import cleaning
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import instant_files
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_for_change
 from tests.helpers.metadata_table import metadata_table
@@ -228,7 +229,9 @@ def test_check_finds_commit_missing_in_metadata_table(
     table = damaged(name)
     own = metadata_table(table.storage)
     newest = own.timeline.commits[-1]
-    own.config.layout.remove(own.storage, newest.requested, newest.action, newest.state)
+    instant_files.remove(
+        own.config.layout, own.storage, newest.requested, newest.action, newest.state
+    )
     found = {(one.kind, one.item) for one in table.check(deep=False).errors}
     assert ("metadata_commit_missing", newest.requested) in found
     assert "metadata_unreadable" in {kind for kind, _ in found}

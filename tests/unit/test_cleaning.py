@@ -23,7 +23,7 @@ from pyhudi.services.clean_plan import CleanPlan, clean_plan, partitions_since
 from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import InstantGenerator, Timeline, serde
+from pyhudi.timeline import InstantGenerator, Timeline, instant_files, serde
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.write_context import open_for_change
@@ -230,7 +230,7 @@ def carried_out(table: HudiTable, plan: CleanPlan) -> None:
     opened = open_for_change(Handle(table.storage), SystemClock())
     opened.generator.observe(opened.timeline)
     data = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
-    table.config.layout.request(table.storage, opened.generator.next(), CLEAN, data)
+    instant_files.request(table.config.layout, table.storage, opened.generator.next(), CLEAN, data)
     cleaning.complete_pending(opened.reload())
 
 
@@ -269,7 +269,7 @@ def test_clean_keeps_partition_of_active_writer(version: int, tmp_path: Path) ->
     opened = open_for_change(Handle(table.storage), SystemClock())
     begun = opened.generator
     begun.observe(opened.timeline)
-    table.config.layout.request(table.storage, begun.next(), "commit")
+    instant_files.request(table.config.layout, table.storage, begun.next(), "commit")
     cleaning.clean_table(opened.reload(), CleanOptions(policy=KEEP_VERSIONS, versions=1))
     assert (tmp_path / "t" / "oslo").exists()
     assert list((tmp_path / "t" / "oslo").glob("*.parquet")) == []
@@ -297,9 +297,9 @@ def test_clean_removes_request_of_crashed_writer(version: int, begun: bool, tmp_
     """Where files are made step by step its plan is empty; no other would be made beside it."""
     table = written(tmp_path / "t", version, "cow")
     layout, dead = table.config.layout, "20200101000000000"
-    layout.request(table.storage, dead, CLEAN)
+    instant_files.request(layout, table.storage, dead, CLEAN)
     if begun:
-        layout.inflight(table.storage, dead, CLEAN)
+        instant_files.start(layout, table.storage, dead, CLEAN)
     done = table.clean(retain=1)
     assert done.files_removed
     timeline = timeline_of(tmp_path / "t")
@@ -313,8 +313,8 @@ def test_clean_uses_inflight_copy_of_lost_plan(tmp_path: Path) -> None:
     plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
     copy = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     layout, dead = table.config.layout, "20200101000000000"
-    layout.request(table.storage, dead, CLEAN)
-    layout.inflight(table.storage, dead, CLEAN, copy)
+    instant_files.request(layout, table.storage, dead, CLEAN)
+    instant_files.start(layout, table.storage, dead, CLEAN, copy)
     assert dead in table.clean(retain=1).instants
     names = {name.rsplit("/", 1)[-1] for name in data_files(tmp_path / "t")}
     assert names.isdisjoint(name for of in plan.files.values() for name in of)
@@ -327,7 +327,7 @@ def test_clean_refuses_plan_with_foreign_path(partition: str, tmp_path: Path) ->
     opened = open_for_change(Handle(table.storage), SystemClock())
     record = CleanPlan(Retention(), {partition: {"file.parquet": 1}}).record(opened)
     plan = serde.encode_container("HoodieCleanerPlan", record, SystemClock())
-    table.config.layout.request(table.storage, "29990101000000000", CLEAN, plan)
+    instant_files.request(table.config.layout, table.storage, "29990101000000000", CLEAN, plan)
     with pytest.raises(CorruptTable, match="expected: path of a partition"):
         table.clean()
 

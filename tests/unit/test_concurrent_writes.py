@@ -22,6 +22,7 @@ from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
 from pyhudi.table.participants import Commit
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import instant_files
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.txn.result import WriteResult
@@ -839,8 +840,8 @@ def test_files_of_another_write_of_the_same_time_stay(
     def meeting(self: Transaction, profile: Any) -> None:
         start(self, profile)
         layout, storage = table.config.layout, table.storage
-        layout.request(storage, self.instant, REPLACE_COMMIT)
-        layout.inflight(storage, self.instant, REPLACE_COMMIT)
+        instant_files.request(layout, storage, self.instant, REPLACE_COMMIT)
+        instant_files.start(layout, storage, self.instant, REPLACE_COMMIT)
         file = f"theirs-0_0-1-0_{self.instant}.parquet"
         markers.create(storage, self.instant, markers.Marker("rome", file, "CREATE"))
         storage.put(f"rome/{file}", b"half")

@@ -21,7 +21,7 @@ from pyhudi.errors import (
 )
 from pyhudi.index.key_reader import KeySource
 from pyhudi.query import dml_rows
-from pyhudi.timeline import Timeline, key_uniqueness
+from pyhudi.timeline import Timeline, instant_files, key_uniqueness
 from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.timeline.key_uniqueness import (
@@ -395,7 +395,7 @@ def test_pending_write_may_add_duplicates(tmp_path: Path) -> None:
     last = timeline.commits[-1].requested
     assert key_uniqueness_property(timeline, unique=True) == {KEYS: f"{last} {UNIQUE}"}
     assert key_uniqueness_property(timeline, unique=False) == {KEYS: f"{last} {MAY_REPEAT}"}
-    table.config.layout.request(table.storage, "20240101000000200", "commit")
+    instant_files.request(table.config.layout, table.storage, "20240101000000200", "commit")
     timeline = Timeline.load(table.storage, table.config)
     assert key_uniqueness_property(timeline, unique=True) == {KEYS: f"{last} {MAY_REPEAT}"}
 

@@ -28,6 +28,7 @@ from pyhudi.services.clean_policy import Retention, oldest_retained, slices_befo
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.service_plans import resolve_planned_slices
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import instant_files
 from pyhudi.txn.pending_instant import PendingInstant
 from tests.engine.faulty import DiesAfterWriting, FaultyEngine, Twice
 from tests.helpers.metadata_table import metadata_table
@@ -130,10 +131,10 @@ def test_metadata_compaction_waits_for_pending_instants_with_records(
     rows = table.scan().to_arrow().slice(0, 2)
     layout = table.config.layout
     before = len(metadata_table(table.storage).timeline.filter_completed(COMMIT))
-    layout.request(table.storage, "20200101000000000", COMPACTION, _empty_plan())
+    instant_files.request(layout, table.storage, "20200101000000000", COMPACTION, _empty_plan())
     if has_records:
         kept = metadata_table(table.storage)
-        kept.config.layout.request(kept.storage, "20200101000000000", DELTA_COMMIT)
+        instant_files.request(kept.config.layout, kept.storage, "20200101000000000", DELTA_COMMIT)
     table.upsert(rows)
     after = len(metadata_table(table.storage).timeline.filter_completed(COMMIT))
     assert after == before + (0 if waits else 1)
@@ -167,9 +168,9 @@ def test_commit_completes_after_services_with_faster_clock(tmp_path: Path) -> No
     table = pyhudi.open_table(str(unpack("v9_mor_record_index", tmp_path)))
     own = metadata_table(table.storage)
     time, layout = "29990101000000000", own.config.layout
-    layout.request(own.storage, time, CLEAN)
-    layout.inflight(own.storage, time, CLEAN)
-    layout.publish(own.storage, time, CLEAN, "29990101000000001", b"")
+    instant_files.request(layout, own.storage, time, CLEAN)
+    instant_files.start(layout, own.storage, time, CLEAN)
+    instant_files.publish(layout, own.storage, time, CLEAN, "29990101000000001", b"")
     table.upsert(table.scan().to_arrow().slice(0, 2))
     newest = metadata_table(table.storage).timeline.filter_completed(DELTA_COMMIT)[-1]
     assert (newest.completed or "") > "29990101000000001"

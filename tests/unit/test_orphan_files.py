@@ -25,7 +25,7 @@ from pyhudi.slices import markers
 from pyhudi.slices.log_blocks import block_instants
 from pyhudi.slices.markers import Marker
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, instant_files
 from pyhudi.txn import attempt_files, orphan_files, recovery, rollback
 from pyhudi.txn.orphan_files import OLD_MS
 from pyhudi.txn.pending_instant import PendingInstant
@@ -161,8 +161,8 @@ def test_rollback_removes_staged_files(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path)
     last = parse_instant(table.state.timeline.commits[-1].requested, "UTC")
     dead = format_instant(last + 1, "UTC")
-    table.config.layout.request(table.storage, dead, COMMIT)
-    table.config.layout.inflight(table.storage, dead, COMMIT)
+    instant_files.request(table.config.layout, table.storage, dead, COMMIT)
+    instant_files.start(table.config.layout, table.storage, dead, COMMIT)
     name = f"0b1c_0-0-0_{dead}.parquet"
     markers.create(table.storage, dead, Marker("x", name, "CREATE"))
     staged = left(tmp_path, f"x/{name}.71-3.tmp", old=False)
@@ -201,7 +201,7 @@ def test_markers_stay_that_a_writer_makes_after_its_rollback(
 
     def goes_on(*given: Any) -> list[str]:
         """The other one has loaded the timeline, and does not know that it is pending."""
-        table.config.layout.inflight(table.storage, stood_still, COMMIT)
+        instant_files.start(table.config.layout, table.storage, stood_still, COMMIT)
         markers.create(table.storage, stood_still, Marker("x", path[2:], "CREATE"))
         monkeypatch.undo()
         return orphan_files.remove_orphan_files(*given)

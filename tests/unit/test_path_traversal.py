@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import serde
+from pyhudi.timeline import instant_files, serde
 from pyhudi.txn import rollback
 from pyhudi.txn.rollback_plan import RollbackRequest
 from tests.helpers.table_builder import TableBuilder
@@ -56,8 +56,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def fail_a_write(table: HudiTable, action: str = "commit") -> None:
     """What a writer leaves that died once it had begun."""
-    table.config.layout.request(table.storage, TIME, action)
-    table.config.layout.inflight(table.storage, TIME, action)
+    instant_files.request(table.config.layout, table.storage, TIME, action)
+    instant_files.start(table.config.layout, table.storage, TIME, action)
 
 
 def mark(base: Path, line: str) -> None:
@@ -176,7 +176,7 @@ def test_markers_of_a_finished_write_name_files_of_the_table(
     base = tmp_path / "t"
     table = TABLE.make(base)
     config = table.config
-    config.layout.request(table.storage, "20240101000000100", "commit")
+    instant_files.request(config.layout, table.storage, "20240101000000100", "commit")
     mark(base, f"{path}.marker.CREATE")
     before = contents(outside)
     try:
@@ -199,7 +199,7 @@ def test_rollback_plans_name_data_files_of_the_table(
     record = rollback._plan_record("/t", target, [RollbackRequest("a", "g-0", TIME, files=(name,))])
     record["RollbackRequests"][0]["partitionPath"] = partition
     plan = serde.encode_container("HoodieRollbackPlan", record, SystemClock())
-    table.config.layout.request(table.storage, "20240101000000300", "rollback", plan)
+    instant_files.request(table.config.layout, table.storage, "20240101000000300", "rollback", plan)
     before = contents(outside)
     with pytest.raises(CorruptTable, match="path of a partition") as raised:
         table.upsert(TABLE.rows(["a2"]))

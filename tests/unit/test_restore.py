@@ -21,7 +21,7 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
 )
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.timeline import Timeline, serde
+from pyhudi.timeline import Timeline, instant_files, serde
 from pyhudi.txn import heartbeat
 from tests.helpers.aged import age
 from tests.helpers.appended_logs import appended_to
@@ -228,7 +228,7 @@ def test_restore_refuses_impossible_targets(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="has a savepoint"):
             verb(at)
     table.delete_savepoint(last)
-    table.config.layout.request(table.storage, "20990101000000000", CLEAN)
+    instant_files.request(table.config.layout, table.storage, "20990101000000000", CLEAN)
     for verb, at in ((table.rollback, last), (table.restore, first)):
         with pytest.raises(CommitConflict, match="20990101000000000"):
             verb(at)
@@ -490,9 +490,9 @@ def _pending_restore(table: HudiTable, targets: list[Any], state: State) -> str:
         "savepointToRestoreTimestamp": table.inspect.commits()["requested"][0].as_py(),
     }
     data = serde.encode_container("HoodieRestorePlan", plan, SystemClock())
-    layout.request(storage, time, RESTORE, data)
+    instant_files.request(layout, storage, time, RESTORE, data)
     if state is State.INFLIGHT:
-        layout.inflight(storage, time, RESTORE)
+        instant_files.start(layout, storage, time, RESTORE)
     return time
 
 
@@ -537,14 +537,14 @@ def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> N
     time = _pending_restore(table, [timeline_of(base).commits[-1]], State.INFLIGHT)
     age(base, time)
     layout = table.config.layout
-    layout.request(table.storage, str(int(time) + 1), ROLLBACK, b"")
+    instant_files.request(layout, table.storage, str(int(time) + 1), ROLLBACK, b"")
     with pytest.raises(CommitConflict, match="may be executing"):
         table.refresh().upsert(people(range(7, 9), 4))
 
 
 def test_restore_of_hudi_without_plan_is_left(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
-    table.config.layout.inflight(table.storage, "20990101000000000", RESTORE)
+    instant_files.start(table.config.layout, table.storage, "20990101000000000", RESTORE)
     with pytest.raises(CommitConflict, match="has no plan"):
         table.upsert(people(range(1), 4))
 

@@ -19,7 +19,7 @@ from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, serde
+from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, instant_files, serde
 from pyhudi.txn import replace_commit, rollback
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.rollback_plan import (
@@ -243,8 +243,8 @@ def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> N
     orphan = base / f"g-0_0-1-0_{TIME}.parquet"
     orphan.write_bytes(b"half")
     storage, config = table.storage, table.config
-    config.layout.request(storage, TIME, "commit")
-    config.layout.inflight(storage, TIME, "commit")
+    instant_files.request(config.layout, storage, TIME, "commit")
+    instant_files.start(config.layout, storage, TIME, "commit")
     target = Instant(TIME, "commit", State.INFLIGHT, None, "")
     record = rollback._plan_record(
         "/moved/from/here", target, [RollbackRequest("", "g-0", TIME, files=(orphan.name,))]
@@ -254,7 +254,7 @@ def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> N
 
     plan = serde.encode_container("HoodieRollbackPlan", record, SystemClock())
     later = "20240101000000300"
-    config.layout.request(storage, later, "rollback", plan)
+    instant_files.request(config.layout, storage, later, "rollback", plan)
     table.upsert(pa.table({"id": ["a"], "v": [3]}))
     assert not orphan.exists()
     timeline = timeline_of(base)

@@ -17,7 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable, LockTimeout
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline, serde
+from pyhudi.timeline import Timeline, instant_files, serde
 from pyhudi.txn import savepoint
 from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
@@ -142,7 +142,7 @@ def test_savepoint_refuses_files_of_pending_clean(tmp_path: Path) -> None:
     }
     at = "20990101000000000"
     data = serde.encode_container("HoodieCleanerPlan", plan, SystemClock())
-    config.layout.request(storage, at, "clean", data)
+    instant_files.request(config.layout, storage, at, "clean", data)
     with pytest.raises(CommitConflict, match=f"{at}.clean"):
         table.savepoint()
     assert table.refresh().savepoints().num_rows == 0

@@ -23,6 +23,7 @@ from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import instant_files
 from pyhudi.timeline.staleness import check_snapshot_readable, newer_timeline
 from pyhudi.timeline.time_travel import timeline_as_of
 from pyhudi.txn.pending_instant import PendingInstant
@@ -226,10 +227,10 @@ class TestFilesThatWent:
         for path in paths:
             path.unlink()
         layout, time = table.config.layout, f"{int(horizon) + 1}"
-        layout.request(table.storage, time, "clean")
-        layout.inflight(table.storage, time, "clean")
+        instant_files.request(layout, table.storage, time, "clean")
+        instant_files.start(layout, table.storage, time, "clean")
         data = json.dumps({"earliestCommitToRetain": horizon, "totalFilesDeleted": 2}).encode()
-        layout.publish(table.storage, time, "clean", f"{int(horizon) + 2}", data)
+        instant_files.publish(layout, table.storage, time, "clean", f"{int(horizon) + 2}", data)
 
     @pytest.mark.parametrize(
         ("horizon", "gone"), [(t(2), False), (t(3), False), (t(4), True), (None, True)]

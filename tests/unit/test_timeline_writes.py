@@ -10,7 +10,7 @@ from pyhudi.clock import SystemClock, Zone, format_instant
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2
 from pyhudi.errors import CommitConflict, SchemaMismatch
-from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout
+from pyhudi.timeline import InstantGenerator, State, Timeline, TimelineLayout, instant_files
 from pyhudi.timeline.serde import container_record, encode_container
 from tests.unit.memory_storage import MemoryStorage, StillClock
 
@@ -19,8 +19,8 @@ LAYOUTS = [LAYOUT_1, LAYOUT_2]
 
 def written(layout: TimelineLayout, action: str) -> MemoryStorage:
     storage = MemoryStorage()
-    layout.request(storage, "1", action, b"plan")
-    layout.inflight(storage, "1", action)
+    instant_files.request(layout, storage, "1", action, b"plan")
+    instant_files.start(layout, storage, "1", action)
     complete(layout, storage, "1", action, "2", b"done")
     return storage
 
@@ -33,8 +33,8 @@ def complete(
     completion: str,
     data: bytes,
 ) -> None:
-    layout.check_inflight(storage, time, action)
-    layout.publish(storage, time, action, completion, data)
+    instant_files.check_inflight(layout, storage, time, action)
+    instant_files.publish(layout, storage, time, action, completion, data)
 
 
 def test_files_of_layout_1() -> None:
@@ -58,9 +58,9 @@ def test_instant_states_follow_each_other(layout: TimelineLayout) -> None:
     storage = written(layout, "deltacommit")
     files = dict(storage.files)
     with pytest.raises(CommitConflict, match=r"1\.deltacommit\.requested"):
-        layout.request(storage, "1", "deltacommit", b"other")
+        instant_files.request(layout, storage, "1", "deltacommit", b"other")
     with pytest.raises(CommitConflict, match=r"1\.deltacommit\.inflight"):
-        layout.inflight(storage, "1", "deltacommit", b"other")
+        instant_files.start(layout, storage, "1", "deltacommit", b"other")
     with pytest.raises(CommitConflict, match=r"1\.deltacommit"):
         complete(layout, storage, "1", "deltacommit", "9", b"other")
     assert storage.files == files
@@ -69,7 +69,7 @@ def test_instant_states_follow_each_other(layout: TimelineLayout) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rolled_back_instant_cannot_complete(layout: TimelineLayout) -> None:
     storage = MemoryStorage()
-    layout.request(storage, "1", "deltacommit", b"plan")
+    instant_files.request(layout, storage, "1", "deltacommit", b"plan")
     with pytest.raises(CommitConflict, match="rolled back"):
         complete(layout, storage, "1", "deltacommit", "2", b"done")
 
@@ -78,8 +78,8 @@ def test_rolled_back_instant_cannot_complete(layout: TimelineLayout) -> None:
 def test_removing_states(layout: TimelineLayout) -> None:
     storage = written(layout, "compaction")
     for state in reversed(State):
-        assert layout.remove(storage, "1", "compaction", state)
-        assert not layout.remove(storage, "1", "compaction", state)
+        assert instant_files.remove(layout, storage, "1", "compaction", state)
+        assert not instant_files.remove(layout, storage, "1", "compaction", state)
     assert storage.files == {}
 
 

@@ -31,7 +31,7 @@ from pyhudi.errors import (
 from pyhudi.storage.storage import Storage
 
 FOLDER = ".hoodie"
-FILE = f"{FOLDER}/hoodie.properties"
+FILE: str = f"{FOLDER}/hoodie.properties"
 BACKUP = f"{FILE}.backup"
 
 _PARSED = 64

@@ -26,6 +26,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import instant_files
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import rollback
 from pyhudi.txn.pending_instant import PendingInstant
@@ -136,7 +137,9 @@ def roll_back_delta_commit(table: TableSnapshot, target: str, time: str) -> None
     if begun is not None and begun.is_completed:
         return
     if delta_commit(table, target) is not None:
-        table.config.layout.remove(table.storage, target, DELTA_COMMIT, State.COMPLETED)
+        instant_files.remove(
+            table.config.layout, table.storage, target, DELTA_COMMIT, State.COMPLETED
+        )
         table = table.reload()
     if begun is not None:
         rollback.resume(table, table.timeline, begun)

@@ -1,7 +1,7 @@
 """The timeline: which instants a table has, what their files say, and how new ones are written.
 
-`instants` defines instants, `layout` directories and file names. `active` is a loaded timeline,
-`archive` the archived one (`archive_log`, `archive_lsm`: its two formats), filled by `archiving`.
+`instant_files` creates the files of instants, `active` is a loaded timeline, `archive` the archived
+one (`archive_log`, `archive_lsm`: its two formats), filled by `archiving`.
 `instant_range` has ranges of time, `commit_metadata` the model of commit metadata, `serde` decodes
 and encodes file content, `instant_generator` creates instant times.
 """

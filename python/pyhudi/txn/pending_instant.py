@@ -16,7 +16,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.slices.slice_builder import groups_of_plan
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline import Timeline
+from pyhudi.timeline import Timeline, instant_files
 from pyhudi.timeline.active import keep_commit
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -33,7 +33,9 @@ class PendingInstant:
 
     def request(self, plan: bytes = b"") -> None:
         """Create the requested file. Raises `CommitConflict` if the instant exists already."""
-        self.table.config.layout.request(self.table.storage, self.time, self.action, plan)
+        instant_files.request(
+            self.table.config.layout, self.table.storage, self.time, self.action, plan
+        )
 
     def request_planned(self, plan: bytes, seen: Timeline) -> None:
         """Request an instant in a critical section, with a plan made from the timeline `seen`.
@@ -81,7 +83,9 @@ class PendingInstant:
 
     def begin(self, content: bytes = b"") -> None:
         """Create the inflight file. Raises `CommitConflict` if it exists."""
-        self.table.config.layout.inflight(self.table.storage, self.time, self.action, content)
+        instant_files.start(
+            self.table.config.layout, self.table.storage, self.time, self.action, content
+        )
 
     def delete_unnamed_files(
         self, metadata: CommitMetadata, begun: Iterable[str] | None = None
@@ -124,13 +128,13 @@ class PendingInstant:
     def check_inflight(self) -> None:
         """Raise `CommitConflict` unless the instant is inflight, and not complete at any time."""
         table = self.table
-        table.config.layout.check_inflight(table.storage, self.time, self.action)
+        instant_files.check_inflight(table.config.layout, table.storage, self.time, self.action)
 
     def publish(self, completion: str, content: bytes) -> None:
         """`complete` for a caller that has just checked that the instant is inflight."""
         layout, storage = self.table.config.layout, self.table.storage
         try:
-            layout.publish(storage, self.time, self.action, completion, content)
+            instant_files.publish(layout, storage, self.time, self.action, completion, content)
         except CommitConflict:
             raise
         except Exception:
@@ -147,8 +151,8 @@ class PendingInstant:
         Or took it over: then it is complete at another time, too.
         """
         table, layout = self.table, self.table.config.layout
-        return not self.is_inflight or layout.is_completed_otherwise(
-            table.storage, self.time, self.action, completion
+        return not self.is_inflight or instant_files.is_completed_otherwise(
+            layout, table.storage, self.time, self.action, completion
         )
 
     def delete_markers(self) -> None:
@@ -222,4 +226,6 @@ class PendingInstant:
         return layout.path(name)
 
     def _remove(self, state: State) -> None:
-        self.table.config.layout.remove(self.table.storage, self.time, self.action, state)
+        instant_files.remove(
+            self.table.config.layout, self.table.storage, self.time, self.action, state
+        )
