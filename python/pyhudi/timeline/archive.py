@@ -86,6 +86,10 @@ class Archive:
 
         Raises `HistoryUnavailable` if the archive does not store it.
         """
+        key = (self._storage.uri, f"{self.folder}#{requested}")
+        cached: str | None = self._storage.kept.get(key)
+        if cached is not None:
+            return cached
         completed = self._format.completion_time(requested)
         if completed is None:
             check_in_force(self._storage, self._layout)
@@ -93,4 +97,6 @@ class Archive:
                 f"the completion time of {requested} is neither on the active nor on the archived "
                 f"timeline in {self.folder}, so its log files cannot be assigned to slices",
             )
+        # It never changes, and each log file of an archived commit needs it.
+        self._storage.kept.put(key, completed, weight=1)
         return completed
