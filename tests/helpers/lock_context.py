@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyhudi.txn.locks.base import TableLock, give_back, take
+from pyhudi.txn.locks.base import TableLock, acquire, release
 
 
 @contextmanager
 def held(lock: TableLock, timeout_ms: int) -> Iterator[TableLock]:
     """Raises `LockTimeout` where it cannot be had."""
-    take(lock, timeout_ms)
+    acquire(lock, timeout_ms)
     try:
         yield lock
     finally:
-        give_back(lock)
+        release(lock)

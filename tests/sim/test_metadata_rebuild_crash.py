@@ -37,7 +37,7 @@ from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import instant_files, serde
-from pyhudi.write import metadata_lifecycle, upsert
+from pyhudi.write import index_operations, metadata_lifecycle, upsert
 from tests.sim.crash import PEOPLE, CrashingStorage, Handle, Killed, leftovers, people, rows_read
 from tests.sim.states import Recorded, deaths, recorded
 

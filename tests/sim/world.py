@@ -28,7 +28,7 @@ from pyhudi.storage.prefetch import Question, coming_in
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import heartbeat, lock_manager, process_liveness
 from pyhudi.txn.locks import lease_renewal
-from pyhudi.txn.locks.base import TableLock, give_back
+from pyhudi.txn.locks.base import TableLock, release
 from tests.sim.crash import Killed
 
 START_MS = 2_000_000_000_000
@@ -106,7 +106,7 @@ class World:
         self.now_ms = START_MS
         self.tasks: list[Task] = []
         self.running: Task | None = None
-        self.at_work = _AtWork(self)
+        self.active_owners = _AtWork(self)
         self.modified: dict[str, int] = {}
         """Times of modification, by path, of what was written in this world."""
         self._timers: list[tuple[int, int, int, Any, Task]] = []
@@ -218,7 +218,7 @@ class World:
         if changes and chance < odds.kill:
             task.is_dead = True
             self.tell("dies")
-            self.at_work.forget(task)
+            self.active_owners.forget(task)
             raise Killed
         if chance > 1 - odds.pause:
             self._stand(task, [20_000, 100_000, 400_000])
@@ -281,7 +281,7 @@ def _is_gone_by(path: str) -> bool:
 
 
 class _AtWork(set[str]):
-    """`processes.at_work` of several processes: what one of them kept alive ends as it dies."""
+    """`process_liveness.active_owners` of several processes; a process that dies loses its own."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -318,8 +318,8 @@ class WorldClock:
         self._world.sleep(seconds)
 
 
-class WorldLeaving:
-    """Gives a lock back in the world's time, as `lock_manager._Leaving` does in a thread."""
+class WorldDelayedRelease:
+    """Releases a lock in the world's time, as `lock_manager._DelayedRelease` does in a thread."""
 
     def __init__(self, world: World, after_s: float, lock: TableLock) -> None:
         self._world = world
@@ -337,14 +337,14 @@ class WorldLeaving:
 
     def _give(self) -> None:
         self._is_over = True
-        give_back(self._lock)
+        release(self._lock)
 
-    def stay(self) -> bool:
-        stays = not self._is_over
+    def cancel(self) -> bool:
+        is_cancelled = not self._is_over
         self._is_over = True
-        return stays
+        return is_cancelled
 
-    def end(self) -> None:
+    def finish(self) -> None:
         while not self._is_over and not self._task.is_dead:
             self._world.sleep(0.001)
 
@@ -472,7 +472,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     """
 
     def start_beating(self: heartbeat.Heartbeat) -> None:
-        process_liveness.at_work.add(self._name)
+        process_liveness.active_owners.add(self._name)
         self.beat()
         found = weakref.ref(self)
 
@@ -495,8 +495,8 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
-    monkeypatch.setattr(process_liveness, "at_work", world.at_work)
-    monkeypatch.setattr(lock_manager, "_Leaving", partial(WorldLeaving, world))
+    monkeypatch.setattr(process_liveness, "active_owners", world.active_owners)
+    monkeypatch.setattr(lock_manager, "_DelayedRelease", partial(WorldDelayedRelease, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
     monkeypatch.setattr(lease_renewal.Renewal, "start", start_renewal)
     if not same_machine:

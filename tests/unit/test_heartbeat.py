@@ -187,7 +187,7 @@ def test_heartbeat_shows_takeover(storage: Storage) -> None:
 def test_heartbeat_interval_is_below_lock_lease(
     lasts_ms: int | None, late_ms: int, every_ms: int, storage: Storage
 ) -> None:
-    beat = Heartbeat(storage, INSTANT, SystemClock(), lock_lasts_ms=lasts_ms)
+    beat = Heartbeat(storage, INSTANT, SystemClock(), lock_lease_ms=lasts_ms)
     beat.beat()
     (file,) = files_of(storage, [INSTANT])
     assert late_ms_of(storage.read(file.path), file) == late_ms
@@ -250,7 +250,7 @@ def test_heartbeat_is_late_by_either_clock(
 
 def test_heartbeat_does_not_resume_after_stalled_publication(storage: Storage) -> None:
     clock = JumpingClock()
-    beat = Heartbeat(storage, INSTANT, clock, lock_lasts_ms=30_000)
+    beat = Heartbeat(storage, INSTANT, clock, lock_lease_ms=30_000)
     beat.beat()
     first = file_of(storage).stat().st_mtime_ns
     clock.ahead_ms = 60_000

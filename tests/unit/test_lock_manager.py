@@ -29,7 +29,7 @@ class CountedLock:
         self.givers: list[str] = []
         self.fails = self.is_lost = False
 
-    lasts_ms = 54_000
+    min_lease_ms = 54_000
 
     def acquire(self, timeout_ms: int) -> bool:
         self.did.append("take")
@@ -158,7 +158,7 @@ def test_release_waits_without_thread(
     def refused(_self: object) -> None:
         raise RuntimeError("can't start new thread at interpreter shutdown")
 
-    monkeypatch.setattr(guard_module._Leaving, "start", refused)
+    monkeypatch.setattr(guard_module._DelayedRelease, "start", refused)
     with lock_manager.release_later():
         with lock_manager.critical_section():
             pass

@@ -177,11 +177,11 @@ def test_interrupted_acquire_holds_nothing(
 ) -> None:
     storage, clock = Interrupted(str(tmp_path), at, is_made=is_made), SystemClock()
     lock = FileLock(storage, ".hoodie/lock", clock) if kind == "file" else None
-    before = set(process_liveness.at_work)
+    before = set(process_liveness.active_owners)
     with pytest.raises(KeyboardInterrupt), held(lock or StorageLock(storage, clock), 0):
         pass
     assert is_free(tmp_path)
-    assert process_liveness.at_work == before
+    assert process_liveness.active_owners == before
 
 
 class TestStorageLock:
@@ -368,11 +368,11 @@ class TestFileLock:
 
     def test_interrupt_during_skew_wait_holds_nothing(self, tmp_path: Path) -> None:
         lock = FileLock(Storage(str(tmp_path)), ".hoodie/lock", InterruptedClock())
-        before = set(process_liveness.at_work)
+        before = set(process_liveness.active_owners)
         with pytest.raises(KeyboardInterrupt), held(lock, 0):
             pass
         assert is_free(tmp_path)
-        assert process_liveness.at_work == before
+        assert process_liveness.active_owners == before
 
 
 class Nodes:
@@ -525,7 +525,7 @@ class TestChoice:
         assert isinstance(self.of(tmp_path, {"provider": "InProcessLockProvider"}), ProcessLock)
 
     @pytest.mark.parametrize(
-        ("options", "lasts_ms"),
+        ("options", "min_lease_ms"),
         [
             ({}, 30_000),
             ({"storage.validity.timeout.secs": "300"}, 150_000),
@@ -553,9 +553,9 @@ class TestChoice:
         ],
     )
     def test_how_long_it_lasts_without_a_sign_of_life(
-        self, options: dict[str, str], lasts_ms: int | None, tmp_path: Path
+        self, options: dict[str, str], min_lease_ms: int | None, tmp_path: Path
     ) -> None:
-        assert self.of(tmp_path, options).lasts_ms == lasts_ms
+        assert self.of(tmp_path, options).min_lease_ms == min_lease_ms
 
     @pytest.mark.parametrize("spelled", ["{}", "{}/", "file://{}", "{}/../table", "//{}"])
     def test_process_shares_one_lock_per_table(self, spelled: str, tmp_path: Path) -> None:

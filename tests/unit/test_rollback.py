@@ -282,7 +282,9 @@ REQUEST = RollbackRequest("p", "g0-0", OLD, log_blocks={OLD_LOG: 1})
 
 
 def undo(locked: Locked) -> dict[str, Any]:
-    return rollback._undo(cast("TableSnapshot", locked), REQUEST, "20240101000000300", TIME)
+    return rollback._execute_request(
+        cast("TableSnapshot", locked), REQUEST, "20240101000000300", TIME
+    )
 
 
 def commands(base: Path) -> list[str]:

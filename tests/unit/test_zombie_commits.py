@@ -199,8 +199,8 @@ def test_zombie_commit_with_instant_being_removed(
     def conflicts(txn: Transaction, *_: object) -> None:
         monkeypatch.setattr(Transaction, "_check_before_publish", checked)
         clock.stand_still(DEAD_MS)
-        txn._open.withdraw_beginning()
-        txn._open.delete_markers()
+        txn._pending.withdraw_inflight()
+        txn._pending.delete_markers()
         raise CommitConflict("another one was faster")
 
     monkeypatch.setattr(Transaction, "_check_before_publish", conflicts)

@@ -323,7 +323,7 @@ def _check_newest(table: TableSnapshot, target: Instant) -> None:
             )
     before = [commit for commit in timeline.commits if commit != target]
     if before:
-        restoring.check_kept(table, before[-1], [target])
+        restoring.check_can_restore(table, before[-1], [target])
     elif timeline.archive.commits():
         msg = f"the commits before {target} are archived"
         raise HistoryUnavailable(msg, hint="A table cannot be restored to an archived commit.")

@@ -299,7 +299,7 @@ def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> Pending
     moved.request(_encode("HoodieCleanerPlan", plan, action.table))
     _begin(moved, plan)
     # Markers of this time belong to the other action.
-    action.withdraw_beginning()
+    action.withdraw_inflight()
     action.withdraw_request()
     return moved
 

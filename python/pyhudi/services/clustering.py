@@ -54,7 +54,7 @@ from pyhudi.slices.slice_builder import groups_of_plan
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
-from pyhudi.txn.conflicts import ConcurrentCommits, check_writers
+from pyhudi.txn.conflicts import ConcurrentCommits, check_no_active_writer_in
 from pyhudi.txn.planned_services import PlannedTransaction, after_commit, cancel_plan, schedule
 from pyhudi.txn.write_target import write_options, write_target
 
@@ -316,7 +316,7 @@ def _execute(
     def check(since: ConcurrentCommits, _: CommitMetadata) -> None:
         check_unchanged(inputs, children, since)
         if LockOptions.of(table.options).prefers_writers:
-            check_writers(since.table, inputs)
+            check_no_active_writer_in(since.table, inputs)
 
     planned = as_planned(table, instant.requested, [*plan.inputs.values()])
     schema = commit_schema.commit_schema(planned.schema, table.config)

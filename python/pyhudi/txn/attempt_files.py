@@ -1,11 +1,11 @@
-"""The files of an attempt at an instant that failed: which there are, which must stay, removal.
+"""The files of a failed attempt at an instant: how to find them, which to keep, and their removal.
 
-Results, markers and names show the files of an attempt. Only its writer has the results of its
-tasks. Other writers may have removed its markers. A file name contains the instant, except that of
-a log file up to table version 6: its write token may show the instant, and its blocks do.
+Task results, markers and names show the files of an attempt. Only its writer has the results, and
+other writers may have removed its markers. A file name contains the instant, except that of a log
+file up to table version 6: its write token may contain the instant, and its blocks do.
 
-A file stays if a completed commit names it, if a rollback reports that it undoes blocks of it, or
-if a plan of a table service names it. The callers decide who removes files, and when.
+A file is kept if a completed commit, the record of a rollback or a plan of a table service names
+it. The callers decide when a writer removes files.
 """
 
 from __future__ import annotations
@@ -30,47 +30,53 @@ from pyhudi.txn.pending_instant import PendingInstant
 def remove_files_after_rollback(
     table: TableSnapshot, timeline: Timeline, instant: str, written: Iterable[str] = ()
 ) -> None:
-    """Remove the files of an attempt that was rolled back, in a critical section.
+    """Remove the files of an attempt that was rolled back.
 
-    Otherwise a concurrent plan would name them. written: the paths in the results of its tasks.
+    In a critical section, or a concurrent plan might name them. written: paths of its task results.
     """
-    storage, keep, paths = table.storage, log_files_to_keep(timeline, instant), {*written}
+    storage, paths_to_keep, paths = table.storage, log_files_to_keep(timeline, instant), {*written}
     marked = {marker.path for marker in markers.read_all(storage, instant) or ()}
-    # Before table version 8 other writers may have appended to a log file of an older name.
-    own = {path for path in marked if f"_{instant}." in path.rsplit("/", 1)[-1]}
-    own |= {path for path in marked - own - keep if _holds_only(storage, path, instant)}
+    # Before table version 8, other writers may have appended to log files with another instant.
+    own_paths = {path for path in marked if f"_{instant}." in path.rsplit("/", 1)[-1]}
+    own_paths |= {
+        path
+        for path in marked - own_paths - paths_to_keep
+        if _has_only_blocks_of(storage, path, instant)
+    }
     if all(pending.requested != instant for pending in timeline.pending()):
         paths |= files_after_rollback(table, timeline, instant)
-    storage.delete_all(own | (paths - keep))
+    storage.delete_all(own_paths | (paths - paths_to_keep))
 
 
-def remove_attempt(opened: PendingInstant, timeline: Timeline, written: Iterable[str]) -> None:
-    """Remove all that this writer has left of an instant that another writer has rolled back."""
-    table = opened.table
+def remove_attempt(
+    pending_instant: PendingInstant, timeline: Timeline, written: Iterable[str]
+) -> None:
+    """Remove this writer's leftovers of an instant that another writer has rolled back."""
+    table = pending_instant.table
     for participant in table.participants:
-        participant.on_revoke(table, opened.time)
-    remove_files_after_rollback(table, timeline, opened.time, written)
-    opened.delete_markers()
-    table.storage.delete(heartbeat.path_of(opened.time))
+        participant.on_revoke(table, pending_instant.time)
+    remove_files_after_rollback(table, timeline, pending_instant.time, written)
+    pending_instant.delete_markers()
+    table.storage.delete(heartbeat.path_of(pending_instant.time))
 
 
 def remove_unless_kept(
     storage: Storage, timeline: Timeline, instant: str, paths: Collection[str]
 ) -> None:
-    """Remove files of an attempt, except those that must stay."""
+    """Remove files of an attempt, except those that must be kept."""
     if paths:
         storage.delete_all({*paths} - log_files_to_keep(timeline, instant))
 
 
 def remove_unnamed_base_files(storage: Storage, timeline: Timeline, commit: Instant) -> None:
-    """Remove marked base files that a completed commit does not name: of a task's other attempt."""
-    named = timeline.commit_metadata(commit).paths
+    """Remove marked base files that their completed commit does not name: of retried tasks."""
+    named_paths = timeline.commit_metadata(commit).paths
     marked = markers.read_all(storage, commit.requested) or ()
     bases = (marker for marker in marked if parse_base_name(marker.name) is not None)
     storage.delete_all(
         marker.path
         for marker in bases
-        if marker.path not in named and f"_{commit.requested}." in marker.name
+        if marker.path not in named_paths and f"_{commit.requested}." in marker.name
     )
 
 
@@ -80,11 +86,11 @@ def files_after_rollback(
     instant: str,
     records: Collection[rollback.Record] | None = None,
 ) -> set[str]:
-    """Return files of a write that were written after its rollback, by tasks started before.
+    """Return files of a write that its tasks wrote after its rollback.
 
-    They are in the partitions of the rollback's record, as their markers existed. It takes no
-    stall, only a task that writes a large file and whose driver has failed. records: all completed
-    rollbacks of the write, if the caller has read them.
+    A task may still write a large file after its driver has failed. The rollback's record has the
+    partitions of such files, since their markers existed before. records: all completed rollbacks
+    of the write, if the caller has read them.
     """
     if timeline.is_committed(instant):
         return set()
@@ -93,22 +99,22 @@ def files_after_rollback(
     rolled_back = _find_rolled_back_log_files(records)
     partitions = {partition for record in records for partition in record["partitionMetadata"]}
     paths = {file.path for partition in partitions for file in table.storage.list_dir(partition)[1]}
-    return {path for path in paths - rolled_back if _is_of(table, path, instant)}
+    return {path for path in paths - rolled_back if _may_belong_to(table, path, instant)}
 
 
-def _is_of(table: TableSnapshot, path: str, instant: str) -> bool:
+def _may_belong_to(table: TableSnapshot, path: str, instant: str) -> bool:
     name = path.rsplit("/", 1)[-1]
     if _write_token(table, name, instant) is None:
         return False
-    # Other writers append to log files that bear the instant of their slice.
+    # Other writers append to log files whose names contain the instant of their slice.
     may_be_shared = table.config.version.logs_named_by_base_instant and parse_log_name(name)
-    return not may_be_shared or _holds_only(table.storage, path, instant)
+    return not may_be_shared or _has_only_blocks_of(table.storage, path, instant)
 
 
 def files_of_stage(
     table: TableSnapshot, partitions: Iterable[str], instant: str, stage: int
 ) -> Iterator[str]:
-    """Yield the paths of files that one attempt at a plan has written. stage: in their tokens."""
+    """Yield the paths of files of one attempt at a plan. stage: that of their write tokens."""
     for partition in partitions:
         for file in table.storage.list_dir(partition)[1]:
             if f"-{stage}-" in (_write_token(table, file.name, instant) or ""):
@@ -116,7 +122,7 @@ def files_of_stage(
 
 
 def _write_token(table: TableSnapshot, name: str, instant: str) -> str | None:
-    """Return the write token of a file that may be of an instant, None for other files."""
+    """Return the write token of a file that may belong to an instant, None for other files."""
     base, log = parse_base_name(name, table.config.base_extension), parse_log_name(name)
     if base is not None:
         return base.write_token if base.instant == instant else None
@@ -130,9 +136,9 @@ def _write_token(table: TableSnapshot, name: str, instant: str) -> str | None:
 def base_files_of_plan(
     table: TableSnapshot, timeline: Timeline, pending: Instant
 ) -> Iterator[Entry]:
-    """Yield base files that bear the instant of a planned service, in the partitions of its plan.
+    """Yield base files with the instant of a planned service, in the partitions of its plan.
 
-    In all partitions if the plan cannot be read.
+    It searches all partitions if the plan cannot be read.
     """
     if timeline.has_damaged_plan(pending) or timeline.plan(pending) is None:
         files = (file for _, files in walk_partitions(table.storage) for file in files)
@@ -151,10 +157,11 @@ def partitions_of_plan(timeline: Timeline, pending: Instant) -> list[str]:
 
 
 def log_files_to_keep(timeline: Timeline, instant: str) -> set[str]:
-    """Return log files with blocks of a failed write that a rollback undoes, or that a plan names.
+    """Return log files of a failed write that a rollback or a plan names.
 
-    Up to table version 6 a plan contains files written after the rollback, since their names do not
-    show it. Pending rollbacks will report such files to the metadata table.
+    Up to table version 6 a plan includes files that were written after the rollback, since their
+    names do not contain the instant. A pending rollback will report its files to the metadata
+    table.
     """
     to_roll_back = {
         request.path(name.rsplit("/", 1)[-1])
@@ -168,7 +175,7 @@ def log_files_to_keep(timeline: Timeline, instant: str) -> set[str]:
 
 
 def _find_rolled_back_log_files(records: Iterable[rollback.Record]) -> set[str]:
-    """Return the log files with blocks that completed rollbacks have rolled back."""
+    """Return the log files in which completed rollbacks have rolled back blocks."""
     paths: set[str] = set()
     for record in records:
         for path, part in record["partitionMetadata"].items():
@@ -177,7 +184,7 @@ def _find_rolled_back_log_files(records: Iterable[rollback.Record]) -> set[str]:
     return paths
 
 
-def _holds_only(storage: Storage, path: str, instant: str) -> bool:
+def _has_only_blocks_of(storage: Storage, path: str, instant: str) -> bool:
     is_log = parse_log_name(path.rsplit("/", 1)[-1]) is not None
     if not is_log or not storage.exists(path) or is_torn(storage, path):
         return False

@@ -1,11 +1,10 @@
-"""Conflict checks: whether a write still owns its instant, and nothing it relied on has changed.
+"""Conflict checks of a write: its instant is still inflight, and what it depends on is unchanged.
 
 All checks run in the critical section in which the write completes, on a timeline that was loaded
 there. Two writes conflict if they change the same file group, or if one changes rows, a schema or
-properties that the other relied on. The result is serializable in the order of completion. The
-candidates are those of all Hudi releases together (0.15.0, 1.0.2, 1.2.0 differ,
-`ConcurrentOperation` and the conflict resolution strategies), since an unnecessary retry is
-harmless.
+properties on which the other depends. So writes are serializable in the order of completion. The
+candidates are those of Hudi 0.15.0, 1.0.2 and 1.2.0 together (`ConcurrentOperation` and the
+conflict resolution strategies), since an unnecessary retry is harmless.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.rollback import target_of
 
 ROW_PRESERVING_OPERATIONS = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA"})
-"""Operations that leave every row as it is."""
+"""Operations that change no row."""
 
 FileGroups = frozenset[tuple[str, str]]
 """Partition paths with file ids."""
@@ -66,7 +65,7 @@ class ConcurrentCommits:
     def changes(self) -> tuple[tuple[Instant, FileGroups], ...]:
         """The commits that changed rows, each with its file groups.
 
-        A clustering that has since moved such rows counts too: its file groups hold them now.
+        A later clustering of such rows counts, too, since its file groups contain them now.
         """
         changes: dict[Instant, FileGroups] = {}
         for instant, metadata in self.commits:
@@ -74,8 +73,8 @@ class ConcurrentCommits:
             if groups and metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
                 changes[instant] = groups
         for instant, metadata in self.commits:
-            moved = metadata.replaced if metadata.operation_type == "CLUSTER" else frozenset()
-            if any(moved & groups for groups in changes.values()):
+            clustered = metadata.replaced if metadata.operation_type == "CLUSTER" else frozenset()
+            if any(clustered & groups for groups in changes.values()):
                 changes[instant] = collect_written_file_groups(metadata)
         return tuple(
             (instant, changes[instant]) for instant, _ in self.commits if instant in changes
@@ -83,7 +82,7 @@ class ConcurrentCommits:
 
 
 CommitCheck: TypeAlias = Callable[[ConcurrentCommits], None]
-"""Checks again what a write relied on; raises `CommitConflict` if that has changed."""
+"""Repeats a read on which a write depends; raises `CommitConflict` if the result has changed."""
 
 
 def reload_timeline(table: TableSnapshot) -> Timeline:
@@ -93,18 +92,20 @@ def reload_timeline(table: TableSnapshot) -> Timeline:
     return timeline
 
 
-def check_planned_commits_exist(seen: Timeline, now: Timeline) -> None:
-    """Raise `CommitConflict` if a commit that a write was planned on was rolled back.
+def check_planned_commits_exist(planned_on: Timeline, current: Timeline) -> None:
+    """Raise `CommitConflict` if a commit on which a write was planned was rolled back.
 
-    That holds for a commit that became visible as pending only afterwards, too. It also holds for a
-    planned compaction: up to table version 6, log files written under its plan would be lost.
+    Also raise for a cancelled compaction: up to table version 6, log files with its instant would
+    be lost.
     """
-    missing = [planned for planned in seen.commits if not now.is_committed(planned.requested)]
+    missing = [
+        planned for planned in planned_on.commits if not current.is_committed(planned.requested)
+    ]
     missing += [
         planned
-        for planned in seen.pending(COMPACTION)
-        if now.find(planned.requested, COMPACTION) is None
-        and not now.is_before_start(planned.requested)
+        for planned in planned_on.pending(COMPACTION)
+        if current.find(planned.requested, COMPACTION) is None
+        and not current.is_before_start(planned.requested)
     ]
     for planned in missing:
         raise retryable_conflict(
@@ -119,15 +120,15 @@ def check_may_begin(timeline: Timeline) -> None:
 
 
 def check_still_inflight(timeline: Timeline, instant: str, action: str) -> None:
-    """Raise `CommitConflict` unless a write is still inflight and no writer rolls it back.
+    """Raise `CommitConflict` unless a write is still inflight and is not being rolled back.
 
     Also raise if another action has the same requested time. timeline: the current one.
     """
-    own = timeline.find(instant, action)
-    states = {file.state for file in timeline.files(own)} if own is not None else set()
+    write = timeline.find(instant, action)
+    states = {file.state for file in timeline.files(write)} if write is not None else set()
     if states != {State.REQUESTED, State.INFLIGHT}:
-        what = "is complete already" if State.COMPLETED in states else "was rolled back"
-        raise retryable_conflict(f"the {action} {instant} {what} by another writer")
+        state = "is complete already" if State.COMPLETED in states else "was rolled back"
+        raise retryable_conflict(f"the {action} {instant} {state} by another writer")
     for rollback in timeline.pending(ROLLBACK):
         target = target_of(timeline, rollback)
         if target is not None and target[0] == instant:
@@ -138,50 +139,54 @@ def check_still_inflight(timeline: Timeline, instant: str, action: str) -> None:
     check_may_begin(timeline)
 
 
-def check_markers(table: TableSnapshot, instant: str, mine: FileGroups) -> None:
+def check_markers(table: TableSnapshot, instant: str, own_groups: FileGroups) -> None:
     """Raise `CommitConflict` if an older active write has started files in the same file groups.
 
     Hudi checks before each marker (`SimpleDirectMarkerBasedDetectionStrategy`, 1.2.0); pyhudi
-    checks once, when the file groups are known. mine: the file groups of this write.
+    checks once, when the file groups are planned. own_groups: the file groups of this write.
     """
     storage = table.storage
     older = {pending for pending in markers.instants_with_markers(storage) if pending < instant}
-    for other in heartbeat.live_instants(storage, older, table.clock) if mine else ():
+    for other in heartbeat.live_instants(storage, older, table.clock) if own_groups else ():
         for marker in markers.read_all(storage, other) or ():
             base, log = parse_base_name(marker.name), parse_log_name(marker.name)
             file_id = base.file_id if base else log.file_id if log else ""
-            if (marker.partition, file_id) in mine:
+            if (marker.partition, file_id) in own_groups:
                 msg = f"the write {other} is changing file group {file_id} of {marker.partition!r}"
                 raise retryable_conflict(msg)
 
 
-def commits_since_plan(table: TableSnapshot, now: Timeline, instant: str) -> ConcurrentCommits:
+def commits_since_plan(table: TableSnapshot, current: Timeline, instant: str) -> ConcurrentCommits:
     """Return the commits that completed since a write was planned.
 
-    table: the snapshot that the write was planned on. instant: the write's own. Raises
+    table: the snapshot on which the write was planned. instant: that of the write. Raises
     `CommitConflict` if they cannot be determined, or a commit of the snapshot was rolled back.
     """
-    seen = table.timeline
-    check_planned_commits_exist(seen, now)
-    before = {commit.requested for commit in seen.commits}
-    _check_reaches(seen, now, instant)
-    commits = (commit for commit in now.commits if commit.requested not in before)
-    concurrent = tuple((commit, now.commit_metadata(commit)) for commit in commits)
-    return ConcurrentCommits(table.with_timeline(now), concurrent)
+    planned_on = table.timeline
+    check_planned_commits_exist(planned_on, current)
+    verified = {commit.requested for commit in planned_on.commits}
+    _check_not_archived_past(planned_on, current, instant)
+    commits = (commit for commit in current.commits if commit.requested not in verified)
+    concurrent = tuple((commit, current.commit_metadata(commit)) for commit in commits)
+    return ConcurrentCommits(table.with_timeline(current), concurrent)
 
 
-def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
+def _check_not_archived_past(planned_on: Timeline, current: Timeline, instant: str) -> None:
     """Raise `CommitConflict` if a commit may have completed and been archived since the plan."""
-    start = now.first_active
-    if start is None or not seen.instants:
+    start = current.first_active
+    if start is None or not planned_on.instants:
         return
-    newest = seen.latest_time() or ""
+    newest = planned_on.latest_time() or ""
     missing = {
         pending.requested
-        for pending in seen.pending()
-        if pending.requested != instant and now.find(pending.requested, pending.action) is None
+        for pending in planned_on.pending()
+        if pending.requested != instant and current.find(pending.requested, pending.action) is None
     }
-    archived = now.archived_behind_saved if missing or not _last_stays(seen, now) else ()
+    archived = (
+        current.archived_behind_saved
+        if missing or not _keeps_later_instants(planned_on, current)
+        else ()
+    )
     if (
         start > newest
         or any(time < start or time in archived for time in missing)
@@ -191,81 +196,91 @@ def _check_reaches(seen: Timeline, now: Timeline, instant: str) -> None:
         raise retryable_conflict(msg)
 
 
-def _last_stays(seen: Timeline, now: Timeline) -> bool:
-    """Return whether the newest commit of `seen` keeps all later instants out of the archive.
+def _keeps_later_instants(planned_on: Timeline, current: Timeline) -> bool:
+    """Return whether the newest commit of `planned_on` keeps all later instants out of the archive.
 
     A commit with a savepoint does not (`hoodie.archive.beyond.savepoint`, `TimelineArchiverV2`,
     1.2.0).
     """
-    last = seen.commits[-1] if seen.commits else None
-    if last is None or now.find(last.requested, last.action) is None:
+    newest = planned_on.commits[-1] if planned_on.commits else None
+    if newest is None or current.find(newest.requested, newest.action) is None:
         return False
-    return all(saved.requested != last.requested for saved in now.filter_completed(SAVEPOINT))
+    return all(saved.requested != newest.requested for saved in current.filter_completed(SAVEPOINT))
 
 
 def check_file_group_conflicts(
-    since: ConcurrentCommits,
-    seen: Timeline,
+    concurrent: ConcurrentCommits,
+    planned_on: Timeline,
     metadata: CommitMetadata,
     *,
     appends: bool = False,
     beats_clustering: bool = False,
 ) -> None:
-    """Raise `CommitConflict` for a service or commit in the same file groups as a write.
+    """Raise `CommitConflict` for a concurrent service or commit in a write's file groups.
 
-    seen: the timeline that the write was planned on. metadata: what the write did. appends: other
-    writers may append to the same file groups. beats_clustering: pending clusterings yield.
+    planned_on: the timeline that the write was planned on. metadata: what the write did. appends:
+    other writers may append to the same file groups. beats_clustering: pending clusterings yield.
     """
-    mine, appended = (
+    own_groups, appended = (
         collect_written_file_groups(metadata),
-        _groups_appended_to(since.table.config, metadata),
+        _groups_appended_to(concurrent.table.config, metadata),
     )
     if appends:
-        replaced = (theirs.replaced for _, theirs in since.commits)
-        mine -= appended - frozenset().union(*replaced)
-    planned = {pending.requested for pending in seen.pending(COMPACTION)}
-    for other, theirs in since.commits:
-        common = mine & collect_written_file_groups(theirs)
-        if theirs.operation_type == "COMPACT":
-            # The write knows plans that are older; appended log files stay valid above the new base
-            # file.
-            common -= mine if other.requested in planned else appended
-        elif theirs.operation_type == "LOG_COMPACT":
+        replaced = (other_metadata.replaced for _, other_metadata in concurrent.commits)
+        own_groups -= appended - frozenset().union(*replaced)
+    planned = {pending.requested for pending in planned_on.pending(COMPACTION)}
+    for other, other_metadata in concurrent.commits:
+        common = own_groups & collect_written_file_groups(other_metadata)
+        if other_metadata.operation_type == "COMPACT":
+            # Log files stay valid on the new base file, also under a plan that the write has seen.
+            common -= own_groups if other.requested in planned else appended
+        elif other_metadata.operation_type == "LOG_COMPACT":
             common -= appended
-        _refuse(other, common, "has changed")
-    _check_plans(since.table.timeline, seen, mine, appended, beats_clustering=beats_clustering)
+        _raise_for_common_groups(other, common, "has changed")
+    _check_plans(
+        concurrent.table.timeline,
+        planned_on,
+        own_groups,
+        appended,
+        beats_clustering=beats_clustering,
+    )
 
 
 def _check_plans(
-    now: Timeline, seen: Timeline, mine: FileGroups, appended: FileGroups, *, beats_clustering: bool
+    current: Timeline,
+    planned_on: Timeline,
+    own_groups: FileGroups,
+    appended: FileGroups,
+    *,
+    beats_clustering: bool,
 ) -> None:
-    """Raise `CommitConflict` for a service that was planned since and is still pending."""
-    planned_on = {(i.requested, i.completed_action) for i in seen.instants}
+    """Raise `CommitConflict` for a pending service that was planned since the write's plan."""
+    previous = {(i.requested, i.completed_action) for i in planned_on.instants}
     services = (
         COMPACTION,
         LOG_COMPACTION,
         *(() if beats_clustering else (CLUSTERING, REPLACE_COMMIT)),
     )
-    for other in now.pending(*services):
-        if (other.requested, other.completed_action) in planned_on:
+    for other in current.pending(*services):
+        if (other.requested, other.completed_action) in previous:
             continue
         # An overwrite has no plan.
-        common = mine.intersection(groups_of_plan(now.plan(other)))
+        common = own_groups.intersection(groups_of_plan(current.plan(other)))
         if other.action in (COMPACTION, LOG_COMPACTION):
             common -= appended
-        _refuse(other, common, "is going to change")
+        _raise_for_common_groups(other, common, "is going to change")
 
 
-def _refuse(other: Instant, common: FileGroups, does: str) -> None:
+def _raise_for_common_groups(other: Instant, common: FileGroups, change: str) -> None:
     for partition, file_id in sorted(common)[:1]:
-        msg = f"{other} {does} file group {file_id} of partition {partition!r} concurrently"
+        msg = f"{other} {change} file group {file_id} of partition {partition!r} concurrently"
         raise retryable_conflict(msg)
 
 
 def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
-    """File groups whose added log files stay valid above any base file written concurrently.
+    """Return file groups whose new log files stay valid on a base file written concurrently.
 
-    Up to table version 6 a log file belongs to the base file that it was planned on.
+    Up to table version 6 there are none: a log file belongs to one base file.
     """
     if config.version.logs_named_by_base_instant:
         return frozenset()
@@ -278,38 +293,38 @@ def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGr
     return frozenset(logs - rewritten) - metadata.replaced
 
 
-def check_writers(now: TableSnapshot, groups: Collection[GroupKey]) -> None:
+def check_no_active_writer_in(current: TableSnapshot, groups: Collection[GroupKey]) -> None:
     """Raise `CommitConflict` if an active writer changes file groups of a service that yields.
 
     Inflight files name what writers will change (`PreferWriterConflictResolutionStrategy`, 1.2.0);
     that of a bulk insert is empty, because it creates only new file groups.
     """
-    timeline = now.timeline
+    timeline = current.timeline
     for other in timeline.pending(COMMIT, DELTA_COMMIT, REPLACE_COMMIT):
         if other.state is not State.INFLIGHT or timeline.is_clustering(other):
             continue
         common = collect_written_file_groups(timeline.workload(other)).intersection(groups)
-        if common and heartbeat.live_instants(now.storage, {other.requested}, now.clock):
-            _refuse(other, common, "is changing")
+        if common and heartbeat.live_instants(current.storage, {other.requested}, current.clock):
+            _raise_for_common_groups(other, common, "is changing")
 
 
-def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
+def check_idempotency(current: Timeline, metadata: CommitMetadata) -> None:
     """Raise `CommitConflict` if another write has committed the same `commit_id` or stream batch.
 
-    The check before the write may be older than its plan.
+    It may have done so after the check at the start of this write.
     """
     extra = metadata.extra_metadata
     ids = commit_ids(extra, "the write")
     streams = stream_batches_by_id(extra, STREAM_BATCHES, "the write")
     batches = {stream: stream_batch(extra, stream, "the write") for stream in streams}
-    for other in reversed(now.commits):
+    for other in reversed(current.commits):
         if not ids and not batches:
             return
-        theirs = now.commit_metadata(other).extra_metadata
-        for commit_id in ids and ids & commit_ids(theirs, other):
+        other_metadata = current.commit_metadata(other).extra_metadata
+        for commit_id in ids and ids & commit_ids(other_metadata, other):
             raise retryable_conflict(f"{other} is the same write {commit_id!r}")
         for stream in tuple(batches):
-            last = stream_batch(theirs, stream, other)
+            last = stream_batch(other_metadata, stream, other)
             if last is not None and (batches.pop(stream) or 0) <= last:
                 raise CommitConflict(
                     f"{other} already committed batch {last} of the stream {stream!r}"
@@ -317,38 +332,38 @@ def check_idempotency(now: Timeline, metadata: CommitMetadata) -> None:
 
 
 def check_schema(
-    since: ConcurrentCommits, seen: TableSnapshot, instant: str, avro: str | None
+    concurrent: ConcurrentCommits, planned_on: TableSnapshot, instant: str, avro: str | None
 ) -> None:
     """Raise `CommitConflict` if the table's columns have changed since a write was planned.
 
-    avro: the schema in the write's commit, None if it leaves the columns as they are. A write that
-    changes them also conflicts with a commit that was requested later and completed earlier: the
-    newest requested commit defines the columns, and would revert the change.
+    avro: the schema in the write's commit, None if it does not change the columns. A write that
+    changes them also conflicts with a commit that was requested later and completed earlier, since
+    the commit with the latest request defines the columns and would revert the change.
     """
-    if not since.commits:
+    if not concurrent.commits:
         return
-    now = since.table
-    before = table_schema(seen.storage, seen.config, seen.timeline)
-    after = table_schema(now.storage, now.config, now.timeline)
-    same = (before.avro, _ids(before)) == (after.avro, _ids(after))
-    # The first commit may write the schema of the table's creation in a different form.
-    if not same and (seen.timeline.commits or before.arrow != after.arrow):
-        raise retryable_conflict(f"{since.commits[-1][0]} has changed the table's columns")
-    for other, _ in since.commits if avro not in (None, before.avro) else ():
-        if other.requested > instant:
-            msg = f"{other} completed while this write was changing the table's columns"
+    current = concurrent.table
+    previous = table_schema(planned_on.storage, planned_on.config, planned_on.timeline)
+    updated = table_schema(current.storage, current.config, current.timeline)
+    is_unchanged = (previous.avro, _ids(previous)) == (updated.avro, _ids(updated))
+    # The first commit may format the schema of the table's creation differently.
+    if not is_unchanged and (planned_on.timeline.commits or previous.arrow != updated.arrow):
+        raise retryable_conflict(f"{concurrent.commits[-1][0]} has changed the table's columns")
+    for later, _ in concurrent.commits if avro not in (None, previous.avro) else ():
+        if later.requested > instant:
+            msg = f"{later} completed while this write was changing the table's columns"
             raise retryable_conflict(msg)
 
 
 def _ids(schema: TableSchema) -> str:
-    """The ids of the current columns alone: every commit adds itself to the earlier versions."""
+    """Return the ids of the current columns, without the history, which each commit extends."""
     return "" if schema.history is None else schema.history.current
 
 
 def check_config(table: TableSnapshot) -> None:
     """Raise `CommitConflict` if the table's properties have changed since it was opened."""
-    now = TableConfig.load(table.storage, table.clock)
-    if now.properties != table.config.properties:
+    current = TableConfig.load(table.storage, table.clock)
+    if current.properties != table.config.properties:
         msg = "the table's properties have changed while it was written to"
         raise retryable_conflict(msg)
 
@@ -363,7 +378,7 @@ def collect_written_file_groups(metadata: CommitMetadata) -> FileGroups:
     return frozenset(written) | metadata.replaced
 
 
-def passes(check: Callable[[], None]) -> bool:
+def is_satisfied(check: Callable[[], None]) -> bool:
     """Return whether a check raises no `CommitConflict`."""
     try:
         check()

@@ -1,14 +1,14 @@
-"""Heartbeats: the file of an active write, rewritten periodically while its writer is running.
+"""Heartbeats: a file for each active write, which its writer rewrites periodically.
 
-A writer that finds a pending write checks its heartbeat before it rolls the write back. A
-heartbeat is valid for two minutes after it was last written, as in Hudi, whose own files are empty
-(`HoodieHeartbeatClient`, `HeartbeatUtils`, 1.2.0)::
+Before a writer rolls a pending write back, it checks the write's heartbeat. A heartbeat expires two
+minutes after it was last written, as in Hudi, whose own files are empty (`HoodieHeartbeatClient`,
+`HeartbeatUtils`, 1.2.0)::
 
     .hoodie/.heartbeat/<instant>
 
-pyhudi's files name the process that beats, so that a crash of a writer on the same machine is
-detected immediately. A write that several processes share has a heartbeat without an owner, which
-each of them keeps alive while it is running.
+pyhudi's files contain the process, so other writers on the same machine detect its crash
+immediately. If several processes share a write, its heartbeat has no owner, and each of them renews
+it while it is running.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from pyhudi.txn import process_liveness
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
-"""A heartbeat of this age is expired. That is Hudi's default: it tolerates two misses
-(`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). Neither option is
-supported (`config/unknown_options.py`), since all writers must use the same values."""
+"""Age at which a heartbeat is expired: Hudi's default of two misses
+(`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). pyhudi supports
+neither option (`config/unknown_options.py`), since all writers must use the same values."""
 
 UNSEEN_MS = 3_600_000
 """An action without a heartbeat counts as failed after it has written nothing for this long.
@@ -42,13 +42,13 @@ with several writers."""
 
 _INTERVAL_MS = 30_000
 _LATE_MS = 90_000
-"""A writer without a beat for this long must not publish: its heartbeat is about to expire."""
+"""A writer without a beat for this long must not publish, since its heartbeat expires soon."""
 _ALWAYS_LATE_MS = -(10**12)
 """`late_ms` in the heartbeat of a writer that revokes its own publication."""
 _ROUNDED_MS = 2_000
 """Modification times on object stores have whole seconds."""
 _COPIED_MS = 900_000
-"""A file whose time differs this much from its content is a copy: no writer's clock is so wrong."""
+"""A file whose time differs this much from its content is a copy, not a wrong clock."""
 
 
 def path_of(instant: str) -> str:
@@ -59,9 +59,9 @@ def path_of(instant: str) -> str:
 def live_instants(
     storage: Storage, instants: Collection[str], clock: Clock, *, only_reads: bool = False
 ) -> list[str]:
-    """Return the pending instants whose writers are active, sorted. No instants, no listing.
+    """Return the pending instants with active writers, sorted.
 
-    only_reads: do not ask an object store for its time, which would write a file.
+    only_reads: do not determine an object store's time, which would write a file.
     """
     beating = files_of(storage, instants)
     now = clock.now_ms() if only_reads else _now_ms(storage, beating, clock)
@@ -69,10 +69,7 @@ def live_instants(
 
 
 def live_hudi_instants(storage: Storage, instants: Collection[str], clock: Clock) -> list[str]:
-    """Return the pending instants that active Apache Hudi writers work on, sorted.
-
-    Their heartbeat files are empty.
-    """
+    """Return the pending instants of active Apache Hudi writers, whose files are empty, sorted."""
     beating = [file for file in files_of(storage, instants) if not file.size]
     now = _now_ms(storage, beating, clock)
     return sorted(file.name for file in beating if now - file.modified_ms < EXPIRES_MS)
@@ -81,14 +78,14 @@ def live_hudi_instants(storage: Storage, instants: Collection[str], clock: Clock
 def may_be_running_without_heartbeat(
     storage: Storage, instant: str, started: Entry | None, written: Iterable[Entry], clock: Clock
 ) -> bool:
-    """Return whether a writer without a heartbeat may be working on an instant.
+    """Return whether a writer without a heartbeat may be executing an instant.
 
-    started: the timeline file of the instant; None if it was just deleted. written: the other files
-    of the work, listed only if there is no heartbeat.
+    started: the instant's timeline file; None if it was just deleted. written: other files of the
+    execution, which are listed only if there is no heartbeat.
     """
     if started is None:
         return True
-    # A heartbeat that had expired before is that of an earlier attempt.
+    # A heartbeat that expired before belongs to an earlier attempt.
     if any(
         started.modified_ms - beat.modified_ms < EXPIRES_MS for beat in files_of(storage, [instant])
     ):
@@ -99,22 +96,19 @@ def may_be_running_without_heartbeat(
 
 
 def of_pyhudi(storage: Storage, instants: Collection[str]) -> set[str]:
-    """Return the pending instants that pyhudi writers started, whether active or failed."""
+    """Return the pending instants of pyhudi writers, active or failed."""
     return {file.name for file in files_of(storage, instants) if file.size}
 
 
 def files_of(storage: Storage, instants: Collection[str]) -> list[Entry]:
-    """Return the existing heartbeat files of some instants. No instants, no listing."""
+    """Return the heartbeat files of these instants. Lists nothing without instants."""
     files = storage.list_dir(HEARTBEAT_FOLDER)[1] if instants else ()
     return [file for file in files if file.name in instants]
 
 
 def late_ms_of(content: bytes, file: Entry) -> int | None:
-    """Return how long after a heartbeat a publication of its writer is too late.
-
-    None if that cannot be determined: the file is Hudi's, or a copy.
-    """
-    fields = process_liveness.said_in(content)
+    """Return how long after this heartbeat its writer may publish; None for Hudi's or a copy."""
+    fields = process_liveness.parse_json_object(content)
     late_ms, at_ms = fields.get("late_ms"), fields.get("at_ms")
     if not isinstance(late_ms, int) or not isinstance(at_ms, int):
         return None
@@ -122,14 +116,14 @@ def late_ms_of(content: bytes, file: Entry) -> int | None:
 
 
 def _name_in(content: bytes | None) -> Any:
-    return process_liveness.said_in(content or b"").get("name")
+    return process_liveness.parse_json_object(content or b"").get("name")
 
 
 def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
-    """Return the time by the clock that dates the files.
+    """Return the time by the clock that sets the files' modification times.
 
-    An object store's clock may differ from this machine's. It is asked if a heartbeat has expired
-    by this machine's clock.
+    An object store's clock may differ from this machine's. It is read if a heartbeat has expired by
+    this machine's clock.
     """
     now = clock.now_ms()
     late = any(now - file.modified_ms >= EXPIRES_MS for file in beating)
@@ -146,14 +140,14 @@ def _is_alive(storage: Storage, file: Entry, now_ms: int) -> bool:
     if now_ms - file.modified_ms >= EXPIRES_MS:
         return False
     content = storage.read_or_none(file.path)
-    # A heartbeat that was just deleted was active; the caller must check its write again.
-    return content is None or not process_liveness.is_dead_here(content)
+    # A heartbeat that was just deleted was active; the caller checks its write again.
+    return content is None or not process_liveness.is_from_dead_process(content)
 
 
 class Heartbeat:
-    """The heartbeat of one write, kept alive by a thread from `start` to `stop` or `stop_beating`.
+    """The heartbeat of one write; a thread renews it from `start` to `stop` or `stop_beating`.
 
-    The thread ends with the object, so that an abandoned write does not stay active for ever.
+    The thread ends with the object, so an abandoned write does not stay active forever.
     """
 
     def __init__(
@@ -163,11 +157,11 @@ class Heartbeat:
         clock: Clock,
         *,
         owned: bool = True,
-        lock_lasts_ms: int | None = None,
+        lock_lease_ms: int | None = None,
     ) -> None:
-        """owned: the write ends if this process ends.
+        """owned: whether the write ends with this process.
 
-        lock_lasts_ms: how long a stalled writer keeps the table's lock; None: for ever.
+        lock_lease_ms: how long a stalled writer keeps the table's lock; None: for ever.
         """
         self._storage = storage
         self._path = path_of(instant)
@@ -175,28 +169,28 @@ class Heartbeat:
         self._name = clock.uuid()
         self._owned = owned
         late_ms = _LATE_MS
-        if lock_lasts_ms is not None:
-            late_ms = min(max(lock_lasts_ms - _ROUNDED_MS, lock_lasts_ms // 2), _LATE_MS)
+        if lock_lease_ms is not None:
+            late_ms = min(max(lock_lease_ms - _ROUNDED_MS, lock_lease_ms // 2), _LATE_MS)
         self._fields: dict[str, Any] = {}
         if owned:
-            process = process_liveness.said_in(process_liveness.owner(self._name))
+            process = process_liveness.parse_json_object(process_liveness.owner(self._name))
             self._fields = {"name": self._name, **process, "late_ms": late_ms}
         self.every_ms = min(_INTERVAL_MS, max(late_ms // 3, 1))
         """The interval of beats."""
-        # Earlier for this writer than for other writers, which see times in whole seconds.
+        # This writer's limit is earlier than that of others, which may see whole seconds only.
         self._publishes_ms = late_ms - min(_ROUNDED_MS // 2, late_ms // 4)
         self.late_ms = late_ms
-        """A publication this long after a beat is late for every writer."""
+        """Every writer regards a publication this long after a beat as too late."""
         self._late_ms = _LATE_MS
         self._last: tuple[int, int] | None = None
-        """The last beat, by the time of day and by the monotonic clock."""
+        """The last beat, in the time of day and in the clock's ticks."""
         self._lost = False
         self._ended = threading.Event()
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Beat once and start the thread for further beats. Raises the storage's errors."""
-        process_liveness.at_work.add(self._name)
+        process_liveness.active_owners.add(self._name)
         self.beat()
         start(
             threading.Thread(
@@ -208,7 +202,7 @@ class Heartbeat:
         )
 
     def beat(self) -> None:
-        """Write the file again, unless the heartbeat has ended or is expired already."""
+        """Rewrite the file, unless the heartbeat has ended or has expired."""
         with self._lock:
             if self._ended.is_set() or self.is_late:
                 self._lost = True
@@ -222,28 +216,31 @@ class Heartbeat:
             self._last = (now, ticks)
 
     def _is_over(self) -> bool:
-        """Return whether another process has published the shared write, or does so now."""
+        """Return whether another process publishes, or has published, the shared write."""
         content = self._storage.read_or_none(self._path)
         return content is None or _name_in(content) is not None
 
     @property
     def is_late(self) -> bool:
-        """Whether other writers may regard this writer as failed, now or soon. It stays true."""
+        """Whether other writers may regard this writer as failed. Once true, it stays true."""
         if self._lost:
             return True
         return self._since_ms() > self._late_ms
 
     def _since_ms(self) -> int:
-        """Time since the last beat: the time of day may be set back, the ticks may miss a sleep."""
+        """Return the time since the last beat, by the clock that shows more.
+
+        The time of day may be set back; the ticks may stop while the machine sleeps.
+        """
         if self._last is None:
             return 0
         now, ticks = self._last
         return max(self._clock.now_ms() - now, self._clock.ticks_ms() - ticks)
 
     def begin_publication(self) -> None:
-        """Shorten the time after which this writer is late, in the critical section that publishes.
+        """Shorten this writer's limit within the critical section that publishes.
 
-        Beats after a stall would hide it from other writers (`zombie_commits.py`).
+        Otherwise beats after a stall would hide it from other writers (`zombie_commits.py`).
         """
         if self._since_ms() > self.every_ms:
             self.beat()
@@ -262,10 +259,10 @@ class Heartbeat:
         return content is not None and _name_in(content) != self._fields.get("name")
 
     def mark_zombie(self) -> bool:
-        """Let other writers detect the published commit as a zombie, and end the beats.
+        """End the beats and mark the published commit as a zombie for other writers.
 
-        Returns False if another writer has already accepted or revoked the commit. The heartbeat of
-        a process that has taken over the work stays.
+        Returns False if another writer has already accepted or revoked the commit. Keeps the
+        heartbeat of a process that took the work over.
         """
         self.stop_beating()
         with self._lock:
@@ -284,14 +281,14 @@ class Heartbeat:
                 return True
 
     def stop_beating(self) -> None:
-        """End the beats and keep the file: the write has failed, or another one has it."""
+        """End the beats and keep the file: the write failed, or another process took it over."""
         self._ended.set()
-        process_liveness.at_work.discard(self._name)
+        process_liveness.active_owners.discard(self._name)
 
     def stop(self) -> None:
-        """End the beats and remove the file. Raises the storage's errors.
+        """End the beats and remove the file, unless another process took a late write over.
 
-        The file of a process that has taken over from a late one stays.
+        Raises the storage's errors.
         """
         self.stop_beating()
         with self._lock:
@@ -299,13 +296,13 @@ class Heartbeat:
                 self._storage.delete_all([self._path])
 
     def __del__(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         self.stop_beating()
 
 
 @contextmanager
 def beating(storage: Storage, instant: str, clock: Clock) -> Iterator[None]:
-    """Keep a heartbeat while the block runs. If it fails, the file stays, as of a failed writer."""
+    """Keep a heartbeat during the block. After a failure the file stays, as after a crash."""
     beat = Heartbeat(storage, instant, clock)
     beat.start()
     try:
@@ -323,7 +320,7 @@ def _keep_beating(
         alive = heartbeat()
         if alive is None:
             return
-        # The next beat may succeed; if none does, the heartbeat is late.
+        # A later beat may succeed; otherwise the heartbeat becomes late.
         with suppress(Exception):
             alive.beat()
         del alive

@@ -1,6 +1,6 @@
 """The lock manager of one writer: critical sections under the table's lock, which can nest.
 
-Any change of the timeline, the metadata table or the properties happens in a critical section, on
+Every change of the timeline, the metadata table or the properties happens in a critical section, on
 a timeline that was loaded in it. Data files are written outside.
 """
 
@@ -25,12 +25,12 @@ from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock
-from pyhudi.txn.locks.base import TableLock, give_back, take
+from pyhudi.txn.locks.base import TableLock, acquire, release
 from pyhudi.txn.locks.providers import table_lock
 
 
 class TableLockManager(LockManager):
-    """Critical sections under a lock. Belongs to one writer, which is one thread."""
+    """Critical sections under a lock, for one writer in one thread."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TableLockManager(LockManager):
     ) -> None:
         """timeout_ms: the timeout for the lock. skew_ms: the maximum difference of clocks.
 
-        has_threads: a thread that waits for the clock may release the lock.
+        has_threads: whether a thread may release the lock, after it waited for the clock.
         """
         self._lock = lock
         self._clock = clock
@@ -52,12 +52,12 @@ class TableLockManager(LockManager):
         self._has_threads = has_threads
         self._depth = 0
         self._held = False
-        self._stayed = False
-        """The lock is still held from the previous critical section."""
-        self._settled_ms = 0
-        """In the clock's ticks: the lock is held until then."""
-        self._leaves_late = False
-        self._leaving: _Leaving | None = None
+        self._was_kept = False
+        """Whether the lock was kept from the previous critical section."""
+        self._hold_until_ms = 0
+        """The lock is held until then, in the clock's ticks."""
+        self._releases_later = False
+        self._delayed_release: _DelayedRelease | None = None
 
     @contextmanager
     def critical_section(self) -> Iterator[None]:
@@ -66,118 +66,121 @@ class TableLockManager(LockManager):
         `CommitConflict` replaces `CorruptTable` if the lock was lost, and replaces
         `FileExistsError`.
         """
-        outer = self._depth
+        outer_depth = self._depth
         try:
-            self._depth = outer + 1
-            if not outer:
-                self._enter()
+            self._depth = outer_depth + 1
+            if not outer_depth:
+                self._keep_or_acquire()
             yield
         except CorruptTable:
-            # Another writer may have changed files while this writer read them.
+            # If the lock was lost, another writer may have changed the files during the read.
             if self._held:
                 self._lock.check()
             raise
         except FileExistsError as error:
-            # A stalled writer continues work that this writer has taken over.
+            # A stalled writer continues its work, which this writer has taken over.
             msg = f"another writer has made a file of the same instant: {error}"
             raise retryable_conflict(msg) from error
         finally:
-            self._depth = outer
-            if not outer and self._held:
-                self._leave()
+            self._depth = outer_depth
+            if not outer_depth and self._held:
+                self._release_or_delay()
 
-    def _enter(self) -> None:
-        # Set before the lock is taken: an interrupt can come at any time.
+    def _keep_or_acquire(self) -> None:
+        # Set before the lock is acquired: an interrupt can come at any time.
         self._held = True
-        self._stayed = self._stays()
-        if not self._stayed:
-            self._take()
+        self._was_kept = self._keep_lock()
+        if not self._was_kept:
+            self._acquire()
         # Prefetched reads may be out of date.
         forget()
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         try:
-            take(self._lock, self._timeout_ms)
+            acquire(self._lock, self._timeout_ms)
         except (LockTimeout, CorruptTable):
-            # The lock was not taken, so it cannot have been lost.
+            # The lock was not acquired, so it is not lost.
             self._held = False
             raise
 
-    def _stays(self) -> bool:
-        """Return whether the lock is still held. Only once in a row: other writers wait for it."""
-        leaving, self._leaving = self._leaving, None
-        if leaving is None:
+    def _keep_lock(self) -> bool:
+        """Keep the lock of the previous critical section; return whether that was possible.
+
+        Not twice in a row, since other writers wait for the lock.
+        """
+        delayed_release, self._delayed_release = self._delayed_release, None
+        if delayed_release is None:
             return False
         try:
-            if self._stayed or not leaving.stay():
-                leaving.end()
+            if self._was_kept or not delayed_release.cancel():
+                delayed_release.finish()
                 return False
         except BaseException:
             # Interrupted: this thread releases the lock.
-            leaving.stay()
+            delayed_release.cancel()
             raise
         try:
             self._lock.check()
         except CommitConflict:
-            give_back(self._lock, _warn_of_error)
+            release(self._lock, _warn_of_error)
             return False
         return True
 
-    def _leave(self) -> None:
-        remaining_s = (self._settled_ms - self._clock.ticks_ms()) / 1000
-        if self._leaves_late and self._began_leaving(remaining_s):
+    def _release_or_delay(self) -> None:
+        remaining_s = (self._hold_until_ms - self._clock.ticks_ms()) / 1000
+        if self._releases_later and self._start_delayed_release(remaining_s):
             return
         try:
             if remaining_s > 0:
                 self._clock.sleep(remaining_s)
         finally:
-            self._give_back()
+            self._release()
 
-    def _began_leaving(self, remaining_s: float) -> bool:
-        """Return whether a thread releases the lock. None can start while the interpreter ends."""
-        leaving = _Leaving(remaining_s, self._lock)
+    def _start_delayed_release(self, remaining_s: float) -> bool:
+        """Release the lock in a thread; return False if the interpreter ends and starts none."""
+        delayed_release = _DelayedRelease(remaining_s, self._lock)
         try:
-            self._leaving = leaving
-            leaving.start()
+            self._delayed_release = delayed_release
+            delayed_release.start()
         except BaseException as error:
-            self._leaving = None
+            self._delayed_release = None
             if isinstance(error, RuntimeError):
                 return False
-            leaving.stay()
-            self._give_back()
+            delayed_release.cancel()
+            self._release()
             raise
         self._held = False
         return True
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         self._held = False
-        give_back(self._lock, _warn_of_error)
+        release(self._lock, _warn_of_error)
 
     @contextmanager
     def release_later(self) -> Iterator[None]:
         """A block after which the lock is released, and which ends only after the release.
 
-        Work after a critical section need not wait for clock skew or for the lock service. A
-        critical section that soon follows another one reuses its lock.
+        So work after a critical section need not wait for clock skew or for the lock service, and a
+        critical section that follows soon reuses the lock.
         """
-        outer = self._depth
-        self._leaves_late = self._has_threads
+        outer_depth = self._depth
+        self._releases_later = self._has_threads
         try:
             yield
         finally:
-            self._leaves_late = False
-            # If the critical section was interrupted, it may not have restored the depth.
-            self._depth = outer
+            self._releases_later = False
+            # An interrupted critical section may not have restored the depth.
+            self._depth = outer_depth
             self.finish_release()
 
     def finish_release(self) -> None:
         """Wait until the lock of the last critical section is released."""
-        leaving, self._leaving = self._leaving, None
-        if leaving is not None:
-            leaving.end()
-        self._stayed = False
+        delayed_release, self._delayed_release = self._delayed_release, None
+        if delayed_release is not None:
+            delayed_release.finish()
+        self._was_kept = False
         if self._held and not self._depth:
-            self._give_back()
+            self._release()
 
     @property
     def is_held(self) -> bool:
@@ -189,50 +192,50 @@ class TableLockManager(LockManager):
         self._lock.check(within_ms)
 
     def reacquire(self) -> None:
-        """Take the lock again within a critical section, after another writer may have taken it."""
-        give_back(self._lock, _warn_of_error)
-        self._take()
+        """Acquire the lock again within a critical section, if another writer may have had it."""
+        release(self._lock, _warn_of_error)
+        self._acquire()
         forget()
 
     @property
     def lease_ms(self) -> int | None:
-        """The minimum time for which a stalled writer keeps the lock."""
-        return self._lock.lasts_ms
+        """How long a stalled writer keeps the lock at least; None: without limit."""
+        return self._lock.min_lease_ms
 
     def wait_out_clock_skew(self, since_ms: int) -> None:
         """Extend the critical section until `since_ms` has passed on every clock."""
         # Measured in ticks, because the time of day may be set back.
         remaining_ms = min(since_ms + self._skew_ms - self._clock.now_ms(), self._skew_ms)
-        self._settled_ms = max(self._settled_ms, self._clock.ticks_ms() + remaining_ms)
+        self._hold_until_ms = max(self._hold_until_ms, self._clock.ticks_ms() + remaining_ms)
 
 
-class _Leaving(threading.Thread):
-    """Releases a lock after a delay, unless the writer needs it again before."""
+class _DelayedRelease(threading.Thread):
+    """Releases a lock after a delay, unless the writer needs the lock again before."""
 
     def __init__(self, after_s: float, lock: TableLock) -> None:
         super().__init__(name="pyhudi-leaving")
         self._after_s = after_s
         self._lock = lock
-        self._requested = threading.Event()
-        # Its holder decides. It is never released: an interrupt can come at any time.
-        self._decision = threading.Lock()
+        self._wake = threading.Event()
+        # The first thread to acquire it decides. Never released: an interrupt can come at any time.
+        self._claim = threading.Lock()
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        self._requested.wait(max(self._after_s, 0))
-        if self._decision.acquire(blocking=False):
-            give_back(self._lock, self._fails)
+        self._wake.wait(max(self._after_s, 0))
+        if self._claim.acquire(blocking=False):
+            release(self._lock, self._record_failure)
 
-    def _fails(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         self._failure = error
 
-    def stay(self) -> bool:
-        """Return whether the lock is still held; the first caller that asks keeps it."""
-        stays = self._decision.acquire(blocking=False)
-        self._requested.set()
-        return stays
+    def cancel(self) -> bool:
+        """Cancel the release; return False if the lock is released already, or cancelled."""
+        is_cancelled = self._claim.acquire(blocking=False)
+        self._wake.set()
+        return is_cancelled
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Wait for the thread. Warns if the lock could not be released."""
         if self.is_alive():
             self.join()
@@ -251,15 +254,15 @@ def lock_manager_for(storage: Storage, options: Mapping[str, str], clock: Clock)
 
     Raises `ConfigError` if an option that the lock needs is missing.
     """
-    chosen = LockOptions.of(options)
-    if chosen.mode is ConcurrencyMode.SINGLE_WRITER:
+    lock_options = LockOptions.of(options)
+    if lock_options.mode is ConcurrencyMode.SINGLE_WRITER:
         return NoLock()
-    lock = table_lock(storage, chosen, clock)
+    lock = table_lock(storage, lock_options, clock)
     remote = is_remote(storage.uri)
     return TableLockManager(
         lock,
         clock,
-        timeout_ms=chosen.patience_ms,
-        skew_ms=chosen.skew_ms(remote=remote),
+        timeout_ms=lock_options.patience_ms,
+        skew_ms=lock_options.skew_ms(remote=remote),
         has_threads=remote and isinstance(clock, SystemClock),
     )

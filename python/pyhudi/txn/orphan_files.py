@@ -1,7 +1,7 @@
-"""Removal of files that failed writers left and that nothing on the timeline names.
+"""Removal of leftover files of failed writers that no instant of the timeline names.
 
-No reader uses these files, and an active writer needs none of them for longer than a moment.
-Therefore their age decides:
+Readers do not use these files, and an active writer uses each for a moment only. So old ones are
+removed:
 
 - staged copies of small files, `<name>.<process>-<number>.tmp`, of a local file system;
 - `hoodie.properties.backup`, of a change of the properties;
@@ -22,7 +22,7 @@ from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.zombie_commits import find_zombies
 
 OLD_MS = 600_000
-"""Age from which such a file is that of a failed writer."""
+"""Age from which such a file belongs to a failed writer."""
 
 _STAGED = re.compile(r".\.\d+-\d+\.tmp$")
 
@@ -30,7 +30,7 @@ _STAGED = re.compile(r".\.\d+-\d+\.tmp$")
 def remove_orphan_files(storage: Storage, timeline: Timeline, clock: Clock) -> Paths:
     """Remove orphaned files next to the timeline and the properties.
 
-    timeline: as it has just been listed. Returns the directories next to the properties.
+    timeline: just loaded. Returns the directories next to the properties.
     """
     directories, files = timeline.beside
     if timeline.folder != META_FOLDER:
@@ -45,32 +45,38 @@ def remove_orphan_files(storage: Storage, timeline: Timeline, clock: Clock) -> P
 
 
 def _remove_heartbeats(storage: Storage, timeline: Timeline, clock: Clock) -> None:
-    old = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
-    if old:
-        needed = {*timeline.pending(), *find_zombies(storage, timeline, old)}
-        times = {instant.requested for instant in needed}
-        storage.delete_all(file.path for file in old if file.name not in times)
+    expired = [file for file in storage.list_dir(HEARTBEAT_FOLDER)[1] if is_old(file, clock)]
+    if expired:
+        kept = {*timeline.pending(), *find_zombies(storage, timeline, expired)}
+        times = {instant.requested for instant in kept}
+        storage.delete_all(file.path for file in expired if file.name not in times)
 
 
-def remove_staged(storage: Storage, files: Iterable[Entry], clock: Clock, dead: str = "") -> None:
-    """Remove staged copies among files. dead: a failed write's instant, removed at any age."""
+def remove_staged(
+    storage: Storage, files: Iterable[Entry], clock: Clock, failed_instant: str = ""
+) -> None:
+    """Remove old staged copies among files, and all of a failed write."""
     staged = (file for file in files if is_staged(file.name))
     storage.delete_all(
-        file.path for file in staged if is_old(file, clock) or (dead and f"_{dead}." in file.name)
+        file.path
+        for file in staged
+        if is_old(file, clock) or (failed_instant and f"_{failed_instant}." in file.name)
     )
 
 
-def remove_staged_of(storage: Storage, partitions: Iterable[str], dead: str, clock: Clock) -> None:
-    """Remove staged copies in partitions that belong to a failed write, or are old."""
+def remove_staged_of(
+    storage: Storage, partitions: Iterable[str], failed_instant: str, clock: Clock
+) -> None:
+    """Remove old staged copies in partitions, and all of a failed write."""
     for partition in sorted(partitions):
-        remove_staged(storage, storage.list_dir(partition)[1], clock, dead=dead)
+        remove_staged(storage, storage.list_dir(partition)[1], clock, failed_instant=failed_instant)
 
 
 def is_staged(name: str) -> bool:
-    """Return whether a file is a staged copy, by its name."""
+    """Return whether a file name is that of a staged copy."""
     return _STAGED.search(name) is not None
 
 
 def is_old(file: Entry, clock: Clock) -> bool:
-    """Return whether such a file belongs to a failed writer, by its age."""
+    """Return whether a file is old enough to belong to a failed writer."""
     return clock.now_ms() - file.modified_ms >= OLD_MS

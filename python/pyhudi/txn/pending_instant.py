@@ -1,8 +1,7 @@
-"""An instant that is not complete: its timeline files, and the data files of its write.
+"""An incomplete instant: its timeline files and the data files of its write.
 
-Every change of a data table or a metadata table goes from requested to completed by these steps,
-for every action. The callers decide who may take a step, and when (`transaction.py`,
-`rollback.py`, the services).
+Each change of a data table or a metadata table uses these steps from requested to completed. The
+callers decide when a writer may take a step (`transaction.py`, `rollback.py`, the services).
 """
 
 from __future__ import annotations
@@ -32,51 +31,55 @@ class PendingInstant:
     """The action of its pending files, such as `compaction`."""
 
     def request(self, plan: bytes = b"") -> None:
-        """Create the requested file. Raises `CommitConflict` if the instant exists already."""
+        """Create the requested file. Raises `CommitConflict` if the instant exists."""
         instant_files.request(
             self.table.config.layout, self.table.storage, self.time, self.action, plan
         )
 
-    def request_planned(self, plan: bytes, seen: Timeline) -> None:
-        """Request an instant in a critical section, with a plan made from the timeline `seen`.
+    def request_planned(self, plan: bytes, planned_on: Timeline) -> None:
+        """Request an instant in a critical section, with a plan based on the timeline `planned_on`.
 
-        Raises `CommitConflict`, with nothing left, if other writers went on since: a plan that does
-        not know their files would hide them. That can happen only if the writer stalled while it
-        created the file and lost its lock. The plan stays if other writers may have used it
-        already.
+        If this writer stalls while it creates the file and loses its lock, other writers may go on,
+        and the plan would hide their files. Then the plan is withdrawn with a `CommitConflict`,
+        unless other writers may have used it already.
         """
         self.table.lock_manager.check_held()
         self.request(plan)
         try:
             self.table.lock_manager.check_held()
         except CommitConflict:
-            if self.has_newer_instants(seen) and not self._may_be_gone_by():
+            if self.has_newer_instants(planned_on) and not self._may_have_log_files():
                 self.withdraw_request()
                 raise
 
-    def has_newer_instants(self, seen: Timeline) -> bool:
-        """Return whether the timeline has instants besides this one and those of `seen`."""
+    def has_newer_instants(self, planned_on: Timeline) -> bool:
+        """Return whether the timeline has instants besides this one and those of `planned_on`."""
         table = self.table
-        now = Timeline.load(table.storage, table.config)
-        return any(instant.requested != self.time for instant in {*now.instants} - {*seen.instants})
+        current = Timeline.load(table.storage, table.config)
+        return any(
+            instant.requested != self.time
+            for instant in {*current.instants} - {*planned_on.instants}
+        )
 
-    def _may_be_gone_by(self) -> bool:
-        """Return whether writers may have written log files that are valid by this plan alone.
+    def _may_have_log_files(self) -> bool:
+        """Return whether there may be log files that depend on this plan.
 
-        Up to table version 6 those bear the instant of the planned compaction, and without it they
-        belong to no slice. Log files written before the plan are merged as well
+        Up to table version 6, log files bear the instant of a planned compaction, and without it
+        they belong to no slice. The compaction merges log files from before the plan, too
         (`services/compaction.py`).
         """
         table = self.table
         if self.action != COMPACTION or not table.config.version.logs_named_by_base_instant:
             return False
-        # No writer begins or completes a write between this check and the end of the plan.
+        # Under the lock, no write begins or completes before the plan is withdrawn.
         table.lock_manager.reacquire()
-        now = Timeline.load(table.storage, table.config)
-        planned = now.find(self.time, self.action)
-        if planned is None or any(not now.is_clustering(w) for w in now.pending(*COMMIT_ACTIONS)):
+        current = Timeline.load(table.storage, table.config)
+        planned = current.find(self.time, self.action)
+        if planned is None or any(
+            not current.is_clustering(write) for write in current.pending(*COMMIT_ACTIONS)
+        ):
             return True
-        partitions = {partition for partition, _ in groups_of_plan(now.plan(planned))}
+        partitions = {partition for partition, _ in groups_of_plan(current.plan(planned))}
         files = (file for path in partitions for file in table.storage.list_dir(path)[1])
         logs = (parse_log_name(file.name) for file in files)
         return any(log is not None and log.instant == self.time for log in logs)
@@ -88,29 +91,28 @@ class PendingInstant:
         )
 
     def delete_unnamed_files(
-        self, metadata: CommitMetadata, begun: Iterable[str] | None = None
+        self, metadata: CommitMetadata, started_paths: Iterable[str] | None = None
     ) -> None:
-        """Delete files that were started and that the commit does not name, of failed attempts.
+        """Delete started files that the commit does not name: those of failed attempts.
 
-        begun: paths of all files that may have been started; None for those that markers name. Log
-        files go too, also up to table version 6: a log file here belongs to one attempt.
+        started_paths: of all files that may have been started; None for those that markers name.
+        This includes log files, each of which belongs to one attempt.
         """
         storage = self.table.storage
-        if begun is None:
-            begun = self.read_marked_paths()
-        listed = metadata.paths
-        storage.delete_all(path for path in begun if path not in listed)
+        if started_paths is None:
+            started_paths = self.read_marked_paths()
+        named_paths = metadata.paths
+        storage.delete_all(path for path in started_paths if path not in named_paths)
 
     def read_marked_paths(self) -> list[str]:
-        """Return the paths of the files that markers name, of any writer."""
+        """Return the paths of all files that markers name."""
         return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
     def complete(self, content: bytes, files: Iterable[str] = ()) -> str:
         """Create the completed file and return the completion time.
 
-        files: paths that the content names. Raises `CommitConflict` if another writer rolled the
-        instant back or completed it, also while the file was created, or took it over and started
-        it again without these files.
+        files: paths that the content names. Raises `CommitConflict` if another writer has rolled
+        the instant back, completed it, or restarted it without these files.
         """
         completion = self.table.generator.next()
         self.check_inflight()
@@ -126,12 +128,12 @@ class PendingInstant:
         return completion
 
     def check_inflight(self) -> None:
-        """Raise `CommitConflict` unless the instant is inflight, and not complete at any time."""
+        """Raise `CommitConflict` unless the instant is inflight and not complete."""
         table = self.table
         instant_files.check_inflight(table.config.layout, table.storage, self.time, self.action)
 
     def publish(self, completion: str, content: bytes) -> None:
-        """`complete` for a caller that has just checked that the instant is inflight."""
+        """Create the completed file. The caller has just checked that the instant is inflight."""
         layout, storage = self.table.config.layout, self.table.storage
         try:
             instant_files.publish(layout, storage, self.time, self.action, completion, content)
@@ -141,62 +143,60 @@ class PendingInstant:
             # The response may have been lost.
             if storage.read_or_none(self.path_of_completed(completion)) != content:
                 raise
-        done = COMPLETED_ACTION.get(self.action, self.action)
-        if layout.completion_in_name and done in COMMIT_ACTIONS:
+        completed_action = COMPLETED_ACTION.get(self.action, self.action)
+        if layout.completion_in_name and completed_action in COMMIT_ACTIONS:
             keep_commit(storage, self.path_of_completed(completion), content)
 
     def is_publication_lost(self, completion: str) -> bool:
-        """Return whether another writer rolled the instant back while `publish` ran.
-
-        Or took it over: then it is complete at another time, too.
-        """
+        """Return whether another writer rolled it back or completed it during `publish`."""
         table, layout = self.table, self.table.config.layout
         return not self.is_inflight or instant_files.is_completed_otherwise(
             layout, table.storage, self.time, self.action, completion
         )
 
     def delete_markers(self) -> None:
-        """Delete its markers, once it is complete or removed."""
+        """Delete its markers, after it is complete or removed."""
         markers.delete_all(self.table.storage, self.time)
 
-    def revert_to_requested(self, begun: Iterable[str] | None = None) -> None:
-        """Delete the written files, which no reader sees, and leave the instant requested.
+    def revert_to_requested(self, started_paths: Iterable[str] | None = None) -> None:
+        """Delete the written files and make the instant requested again.
 
-        Raises `CommitConflict` if another writer may hold the lock: its files may have the same
-        names.
+        Raises `CommitConflict` if another writer may hold the lock, since its files may have the
+        same names.
         """
-        if begun is None:
-            begun = self.read_marked_paths()
+        if started_paths is None:
+            started_paths = self.read_marked_paths()
         self.table.lock_manager.check_held()
-        self.delete_unnamed_files(CommitMetadata(), begun)
+        self.delete_unnamed_files(CommitMetadata(), started_paths)
         self.withdraw_attempt()
 
     def withdraw_attempt(self) -> None:
-        """Leave the instant requested. The files of the attempt must be deleted."""
+        """Make the instant requested again, after the files of the attempt were deleted."""
         self._remove(State.INFLIGHT)
         self.delete_markers()
 
-    def remove(self, gone: Collection[str] | None = None) -> None:
-        """Remove the instant from the timeline. Its files must be deleted.
+    def remove(self, deleted_paths: Collection[str] | None = None) -> None:
+        """Remove the instant from the timeline, after its files were deleted.
 
-        gone: their paths. If markers name more files, the markers stay: the writer has gone on, and
-        the next writer finds its files by them (`recovery.py`). None: the writer does not go on.
+        deleted_paths: if markers name other files, the markers stay, because the writer is still
+        writing and the next writer needs them to find its files (`recovery.py`). None: the writer
+        has ended.
         """
         self._remove(State.INFLIGHT)
         self._remove(State.REQUESTED)
-        if gone is None or {*self.read_marked_paths()} <= {*gone}:
+        if deleted_paths is None or {*self.read_marked_paths()} <= {*deleted_paths}:
             self.delete_markers()
 
     def withdraw_request(self) -> None:
         """Remove the requested file of an instant that has written nothing."""
         self._remove(State.REQUESTED)
 
-    def withdraw_beginning(self) -> None:
+    def withdraw_inflight(self) -> None:
         """Remove the inflight file of an instant that has written nothing."""
         self._remove(State.INFLIGHT)
 
     def unpublish(self) -> None:
-        """Make a completed instant inflight again: only the completed file is removed."""
+        """Make a completed instant inflight again by removing the completed file."""
         self._remove(State.COMPLETED)
 
     def delete_completed_file(self, completion: str) -> None:

@@ -1,7 +1,7 @@
-"""Liveness of processes, so that a crash is detected immediately on the same machine.
+"""Liveness of processes, which detects a crash immediately on the same machine.
 
-Heartbeats and local locks contain the process. If the machine has no identity, they contain none,
-and liveness depends on time alone.
+Heartbeats and local locks contain the process, unless the machine has no identity; then only their
+age shows whether their writer is active.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 _PROCESSES = Path("/proc")
-at_work: set[str] = set()
+active_owners: set[str] = set()
 """Names of the heartbeats and locks that this process keeps alive."""
 
 
 def owner(name: str) -> bytes:
-    """Return the identity of this process and of `name`; empty if there is none."""
+    """Return the identity of this process with a name in it; empty if the machine has none."""
     here = _this_process(os.getpid())
     return json.dumps({**here, "name": name}).encode() if here else b""
 
 
-def said_in(content: bytes) -> dict[str, Any]:
-    """Parse a heartbeat or a lock; empty if it has another format, such as Hudi's."""
+def parse_json_object(content: bytes) -> dict[str, Any]:
+    """Parse a heartbeat or a lock; empty for another format, such as Hudi's."""
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError):
@@ -32,21 +32,21 @@ def said_in(content: bytes) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def is_dead_here(content: bytes) -> bool:
-    """Return whether the process that an `owner` names ran on this machine and has ended.
+def is_from_dead_process(content: bytes) -> bool:
+    """Return whether the content's process ran on this machine and has ended.
 
-    For this process itself: whether it no longer keeps that name alive.
+    For this process: whether it no longer keeps the content's name alive.
     """
-    fields, here = said_in(content), _this_process(os.getpid())
+    fields, here = parse_json_object(content), _this_process(os.getpid())
     if not here or fields.get("machine") != here["machine"]:
         return False
     if fields.get("pid") == os.getpid():
-        return fields.get("name") not in at_work
+        return fields.get("name") not in active_owners
     return _is_gone(fields.get("pid"), fields.get("started"))
 
 
 def _is_gone(pid: Any, started: Any) -> bool:
-    """Return whether no process has this number and start time; False if that is unknown."""
+    """Return whether no process has this number and start time; False if unknown."""
     now = _start_time(pid)
     if now is not None:
         return bool(now != started)
@@ -62,7 +62,7 @@ def _is_gone(pid: Any, started: Any) -> bool:
 
 @cache
 def _this_process(pid: int) -> dict[str, Any]:
-    """pid: that of this process, which a fork changes."""
+    """Return the identity of this process. pid: its number, which a fork changes."""
     machine, started = _machine(), _start_time(pid)
     if machine is None or started is None:
         return {}

@@ -1,16 +1,14 @@
 """Restore of a table to an earlier commit: the plan, its execution, and the record of it.
 
-A restore is an instant: requested (with the plan: the instants to revert, and the target commit),
-inflight, completed (with the record). Each instant of the plan is rolled back, the newest first, by
-`rollback.py`. Those rollbacks are never completed, and are removed when the restore is complete. Up
-to table version 6 they stay, since the metadata table has commits with their instants, which no
-writer may use again. A failed writer leaves a pending restore, of any writer, which the next writer
-completes by its plan. Hudi's restores have no heartbeat; only the age of their files shows that
-their writer failed.
+A restore is an instant: requested (with the plan: the instants to revert and the target commit),
+inflight, completed (with the record). It rolls back each instant of the plan, newest first
+(`rollback.py`). These rollbacks stay inflight and are removed after the restore. Up to table
+version 6 they are completed and kept, since the metadata table has commits with their instants,
+which no writer may use again. The next writer completes the restore of a failed writer by its plan.
+Hudi's restores have no heartbeat; only the age of their files shows that the writer failed.
 
-`restore_target.py` determines the instants to revert. pyhudi refuses two restores that Hudi allows:
-one that loses files which a clean has deleted or will delete, and one that a later savepoint stops
-halfway.
+`restore_target.py` determines the instants to revert. pyhudi rejects two restores that Hudi allows:
+one whose files a clean has deleted or will delete, and one that stops at a later savepoint.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ class RestoreResult(HtmlRepr):
     """The result of a restore or a rollback, or of its dry run."""
 
     instant: str
-    """Its own instant; "" if there was nothing to revert, and in a dry run."""
+    """The instant of the restore; "" for a dry run and if there was nothing to revert."""
     restored_to: str
     """The newest remaining commit; "" if there is none."""
     instants: tuple[str, ...]
@@ -50,7 +48,7 @@ class RestoreResult(HtmlRepr):
     files_deleted: int
     bytes_deleted: int
     log_files_called_off: int
-    """Log files that stay and of which some blocks are rolled back (up to table version 6)."""
+    """Log files that are kept, with blocks rolled back in them (up to table version 6)."""
     metadata_made: tuple[str, ...]
     """Partitions of the metadata table that could not be rolled back, and were rebuilt."""
     dry_run: bool
@@ -80,11 +78,11 @@ def commit_at(timeline: Timeline, time: str) -> Instant:
 
 
 def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
-    """Return the instants to revert so that the table is as when `to` completed, newest first.
+    """Return the instants to revert to the snapshot at which `to` completed, newest first.
 
-    Leftovers of failed writes are not among them. Raises `ConfigError` if a later commit has a
-    savepoint, `HistoryUnavailable` if files of that snapshot are deleted, and `CommitConflict`
-    while a clean or an index build is pending.
+    Failed writes are not included. Raises `ConfigError` if a later commit has a savepoint,
+    `HistoryUnavailable` if files of that snapshot are deleted, and `CommitConflict` while a clean
+    or an index build is pending.
     """
     timeline = table.timeline
     saved = find_saved_instants(timeline)
@@ -97,15 +95,12 @@ def plan_restore(table: TableSnapshot, to: Instant) -> list[Instant]:
             raise ConfigError(
                 msg, hint=f'delete_savepoint("{target.requested}") deletes the savepoint.'
             )
-    check_kept(table, to, targets)
-    return sorted(targets, key=partial(_age, timeline), reverse=True)
+    check_can_restore(table, to, targets)
+    return sorted(targets, key=partial(_revert_order, timeline), reverse=True)
 
 
-def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) -> None:
-    """Raise if a table cannot be restored to a commit: files are deleted, or will be.
-
-    See `plan_restore`.
-    """
+def check_can_restore(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) -> None:
+    """Raise if files of the commit are deleted or will be; see `plan_restore`."""
     timeline = table.timeline
     for pending in timeline.pending(CLEAN, INDEXING):
         hint = "Complete it with Apache Hudi first: it depends on commits that would be removed."
@@ -120,15 +115,15 @@ def check_kept(table: TableSnapshot, to: Instant, targets: Sequence[Instant]) ->
         existing = {file.name for file in table.storage.list_dir(path)[1]}
         for name in names:
             if name not in existing:
-                lost = f"{path}/{name}" if path else name
-                msg = f"{lost} of savepoint {saved.instant} is missing"
-                raise CorruptTable(msg, file=lost)
+                missing = f"{path}/{name}" if path else name
+                msg = f"{missing} of savepoint {saved.instant} is missing"
+                raise CorruptTable(msg, file=missing)
 
 
 def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) -> str:
-    """Revert instants, in their order, so that `to` is the newest; return the restore's instant.
+    """Revert instants in order, after which `to` is the newest; return the restore's instant.
 
-    Within a critical section. No other writer may be active, and only services may be pending.
+    Runs in a critical section. No other writer may be active, and only services may be pending.
     """
     targets = list(targets)
     for participant in table.participants:
@@ -148,7 +143,7 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
 
 
 def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
-    """Return the instants that a restore reverts, by its plan."""
+    """Return the instants in a restore's plan."""
     plan = timeline.plan(restore) or {}
     return [info["commitTime"] for info in plan.get("instantsToRollback") or ()]
 
@@ -156,11 +151,11 @@ def targets_of(timeline: Timeline, restore: Instant) -> list[str]:
 def resume(
     table: TableSnapshot, timeline: Timeline, pending: Instant, *, force: bool = False
 ) -> None:
-    """Complete a pending restore by its plan, within a critical section.
+    """Complete a pending restore by its plan, in a critical section.
 
-    force: the caller vouches that no writer without a heartbeat executes it. Raises
-    `CommitConflict` if its writer is active, if it has no plan, as in releases before 0.11, or if a
-    commit participant cannot be rolled back.
+    force: do not check for an executor without a heartbeat. Raises `CommitConflict` if its writer
+    is active, if it has no plan (releases before 0.11), or if a commit participant cannot be rolled
+    back.
     """
     plan = timeline.plan(pending)
     if plan is None and pending.state is not State.REQUESTED:
@@ -170,7 +165,7 @@ def resume(
         msg = f"another writer is executing {pending}"
         raise CommitConflict(msg, hint="Write again when it is complete.", retry=True)
     if not force:
-        _check_not_unseen(table, timeline, pending)
+        _check_without_heartbeat(table, timeline, pending)
     restore = PendingInstant(table, pending.requested, RESTORE)
     if plan is None:
         restore.remove()
@@ -184,7 +179,7 @@ def resume(
         _execute(restore, plan)
 
 
-def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
+def _check_without_heartbeat(table: TableSnapshot, timeline: Timeline, pending: Instant) -> None:
     storage = table.storage
     started = storage.head(timeline.path(pending))
     rollbacks = (
@@ -205,30 +200,30 @@ def _check_not_unseen(table: TableSnapshot, timeline: Timeline, pending: Instant
 def _execute(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     table = restore.table
     started = table.clock.now_ms()
-    done: list[tuple[str, str, rollback.Record]] = []
+    reverted: list[tuple[str, str, rollback.Record]] = []
     infos = plan.get("instantsToRollback") or ()
     targets = [info["commitTime"] for info in infos]
     for info in infos:
         target, action = info["commitTime"], info["action"]
         record = _revert_instant(restore, target, action, targets)
         if record is not None:
-            done.append((target, action, record))
+            reverted.append((target, action, record))
     record = {
         "startRestoreTime": restore.time,
         "timeTakenInMillis": table.clock.now_ms() - started,
-        "instantsToRollback": [target for target, _, _ in done],
-        "hoodieRestoreMetadata": {target: [record] for target, _, record in done},
+        "instantsToRollback": [target for target, _, _ in reverted],
+        "hoodieRestoreMetadata": {target: [record] for target, _, record in reverted},
         "version": 1,
-        "restoreInstantInfo": [_info(target, action) for target, action, _ in done],
+        "restoreInstantInfo": [_info(target, action) for target, action, _ in reverted],
     }
     restore.complete(serde.encode_container("HoodieRestoreMetadata", record, table.clock))
-    remove_left(table, Timeline.load(table.storage, table.config))
+    remove_rollbacks_of_restores(table, Timeline.load(table.storage, table.config))
 
 
 def _revert_instant(
     restore: PendingInstant, target: str, action: str, targets: Sequence[str]
 ) -> rollback.Record | None:
-    """Revert one instant of the plan, `targets`; None if it was reverted already."""
+    """Revert one instant of the plan; return None if it was reverted already."""
     table = restore.table
     timeline = Timeline.load(table.storage, table.config)
     instant = timeline.find(target, action)
@@ -248,12 +243,12 @@ def _revert_instant(
         if record is not None:
             return record
     return rollback.roll_back_completed(
-        table, timeline, instant, with_others=targets, publish=publish
+        table, timeline, instant, reverted_together=targets, publish=publish
     )[1]
 
 
-def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
-    """Remove the rollbacks that completed restores created and did not complete."""
+def remove_rollbacks_of_restores(table: TableSnapshot, timeline: Timeline) -> None:
+    """Remove pending rollbacks of completed restores."""
     for restore in timeline.filter_completed(RESTORE):
         targets = targets_of(timeline, restore)
         for pending in timeline.pending(ROLLBACK):
@@ -265,7 +260,7 @@ def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
 def preview_restore(
     table: TableSnapshot, targets: Iterable[Instant], *, restored_to: str, dry_run: bool
 ) -> RestoreResult:
-    """Compute what reverting instants will do, without doing it."""
+    """Return the result that reverting instants would have. Changes nothing."""
     storage, timeline = table.storage, table.timeline
     targets = list(targets)
     times = [target.requested for target in targets]
@@ -294,11 +289,11 @@ def preview_restore(
 # --- which instants -------------------------------------------------------------------------------
 
 
-def _age(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:
-    """Sort key of the order of reverts, from last to first: clusterings go first, then the newest.
+def _revert_order(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:
+    """Return the sort key of reverts, in reverse: clusterings first, then the newest instant.
 
-    Up to table version 6 the newest by requested time, since log files of a commit may be above the
-    compaction before it.
+    Up to table version 6 the newest by requested time, since log files of a commit may belong to
+    the compaction before it.
     """
     clustering = instant.action == CLUSTERING or (
         not instant.is_completed and timeline.is_clustering(instant)

@@ -1,9 +1,8 @@
-"""The state that a restore leads to: the instants that it reverts, the files that remain.
+"""The target of a restore: the instants that it reverts and the files that remain.
 
-A savepoint names the files of that state; pyhudi refuses a restore to a state with missing files.
-The reverted instants follow Hudi 1.2.0's rule (`RestorePlanActionExecutor`,
-`RestoreInstantComparatorFactory`), up to table version 6 that of 0.15.0, which needs no completion
-times.
+A savepoint lists these files; pyhudi rejects a restore if some are missing. The reverted instants
+follow the rule of Hudi 1.2.0 (`RestorePlanActionExecutor`, `RestoreInstantComparatorFactory`), up
+to table version 6 that of 0.15.0, which needs no completion times.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _WRITES = (*COMMIT_ACTIONS, COMPACTION, LOG_COMPACTION, CLUSTERING)
 def instants_to_revert(table: TableSnapshot, to: Instant) -> list[Instant]:
     """Return the commits and planned services that a restore to a completed commit reverts.
 
-    Leftovers of failed writes are not among them; `recovery.py` handles those.
+    Failed writes are not included; `recovery.py` rolls them back.
     """
     return [
         write for write in _writes(table.timeline) if write != to and _is_after(write, to, table)
@@ -38,22 +37,24 @@ def instants_to_revert(table: TableSnapshot, to: Instant) -> list[Instant]:
 
 
 def file_system_view_after_restore(
-    table: TableSnapshot, to: Instant, gone: Collection[Instant]
+    table: TableSnapshot, to: Instant, reverted: Collection[Instant]
 ) -> FileSystemView:
     """Return the files of the table after a restore to a commit.
 
-    gone: the reverted instants. Raises `HistoryUnavailable` if a clean has deleted some of the
+    reverted: the reverted instants. Raises `HistoryUnavailable` if a clean has deleted some of the
     files, and `MissingFile` if storage has lost some.
     """
-    remaining = table.timeline.without(gone)
+    remaining = table.timeline.without(reverted)
     view = FileSystemView(table.storage, table.config, remaining)
-    if gone:
-        # For a clean before them, the file groups that they replaced were current.
-        since = min(instant.requested for instant in gone)
-        check_taken(remaining, view, since, f"as restored to {to.requested}")
+    if reverted:
+        # A clean before them saw the file groups that they replaced as current.
+        oldest_reverted = min(instant.requested for instant in reverted)
+        check_taken(remaining, view, oldest_reverted, f"as restored to {to.requested}")
     # Hudi 1.2.0 can cluster rows into the table's own directory, which hides all partitions until
     # the restore removes them.
-    check_complete(table.with_timeline(remaining), view, past=bool(gone), may_be_hidden=bool(gone))
+    check_complete(
+        table.with_timeline(remaining), view, past=bool(reverted), may_be_hidden=bool(reverted)
+    )
     return view
 
 
@@ -68,10 +69,10 @@ def _writes(timeline: Timeline) -> Iterator[Instant]:
 
 
 def _is_after(instant: Instant, to: Instant, table: TableSnapshot) -> bool:
-    """Return whether an instant is not part of the snapshot at which `to` was completed.
+    """Return whether an instant is not part of the snapshot at which `to` completed.
 
-    Compactions of merge-on-read tables, and pending instants, compare by requested time: log files
-    that were written concurrently are above them.
+    Compactions of merge-on-read tables and pending instants compare by requested time, since log
+    files that were written concurrently apply to them.
     """
     by_request = instant.requested > to.requested
     if not table.timeline.completes_in_names or not instant.is_completed:

@@ -83,8 +83,8 @@ class WriteResult(HtmlRepr):
         if self.rows_moved:
             rows += f", {self.rows_moved:,} of them moved to another partition"
         files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
-        places = f"in {count_text(len(self.partitions), 'partition')}"
-        parts = [rows, f"{files} {places}"]
+        in_partitions = f"in {count_text(len(self.partitions), 'partition')}"
+        parts = [rows, f"{files} {in_partitions}"]
         if self.file_groups_replaced:
             parts.append(f"{count_text(self.file_groups_replaced, 'file group')} replaced")
         parts.append(

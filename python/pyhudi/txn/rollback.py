@@ -1,14 +1,13 @@
 """Rollback of a write: the plan, its execution, and the record of it.
 
-A rollback is an instant of its own: requested (with the plan), inflight, completed (with the
-record). Then the write's timeline files are removed, and last its markers, unless they now name
-files that are not in the plan; the plan of a service stays. A writer that fails in between leaves a
-pending rollback, which is executed again by the same plan. `rollback_plan.py` determines the files
-to delete.
+A rollback is an instant: requested (with the plan), inflight, completed (with the record). Then the
+write's timeline files are removed, except the plan of a service, and finally its markers, unless
+they name files that are not in the plan. After a failure the rollback stays pending and is executed
+again by its plan. `rollback_plan.py` determines the files to delete.
 
-A completed commit is rolled back only if a user names it (`roll_back_completed`): it is made
-inflight again after the rollback is requested and before the rollback is inflight. So the leftovers
-of a failed writer differ from the rollback of a write that completed concurrently. Sources:
+A completed commit is rolled back only on a user's request (`roll_back_completed`). It becomes
+inflight again after the rollback is requested and before the rollback is inflight. So such a
+rollback differs from that of a write which its writer completed concurrently. Sources:
 `RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
 """
 
@@ -55,16 +54,16 @@ COMMAND_LOG_TOKEN = "1-0-1"  # noqa: S105 - Hudi's write token of a log that no 
 def roll_back(
     table: TableSnapshot, timeline: Timeline, target: Instant, *, time: str | None = None
 ) -> str:
-    """Roll back a pending write. Returns the rollback's own instant.
+    """Roll back a pending write and return the rollback's instant.
 
-    time: that instant; None takes a new one. Raises `CommitConflict`, with the write unchanged,
-    if its writer has completed it concurrently.
+    time: the rollback's instant, None for a new one. Raises `CommitConflict`, with the write
+    unchanged, if its writer has completed it concurrently.
     """
     rollback, requests = _request_rollback(table, timeline, target, time)
-    now = Timeline.load(table.storage, table.config).find(target.requested, target.action)
-    if now is not None and now.is_completed:
+    current = Timeline.load(table.storage, table.config).find(target.requested, target.action)
+    if current is not None and current.is_completed:
         rollback.withdraw_request()
-        msg = f"{now} was completed by its writer before it could be rolled back"
+        msg = f"{current} was completed by its writer before it could be rolled back"
         raise retryable_conflict(msg)
     rollback.begin()
     _execute(rollback, _open_instant(table, timeline, target), requests, publish=True)
@@ -76,16 +75,15 @@ def roll_back_completed(
     timeline: Timeline,
     target: Instant,
     *,
-    with_others: Collection[str] = (),
+    reverted_together: Collection[str] = (),
     publish: bool = True,
 ) -> tuple[str, Record]:
     """Roll back a completed commit, or a planned service without an active writer.
 
-    Returns the rollback's own instant and its record. with_others: the instants that a restore
-    reverts, of which this is a part. publish: complete the rollback; else it stays inflight, as a
-    part of a restore.
+    Returns the rollback's instant and record. reverted_together: all instants that a restore
+    reverts. publish: complete the rollback; as a part of a restore it stays inflight.
     """
-    rollback, requests = _request_rollback(table, timeline, target, None, with_others)
+    rollback, requests = _request_rollback(table, timeline, target, None, reverted_together)
     reopen_instant(table, timeline, target)
     rollback.begin()
     opened = _open_instant(table, timeline, target)
@@ -93,7 +91,7 @@ def roll_back_completed(
 
 
 def reopen_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> None:
-    """Make a completed instant inflight again; readers of the table no longer see it."""
+    """Make a completed instant inflight again, so readers no longer see it."""
     if target.is_completed:
         _open_instant(table, timeline, target).unpublish()
 
@@ -106,12 +104,12 @@ def resume(
     publish: bool = True,
     for_restore: bool = False,
 ) -> Record | None:
-    """Execute a pending rollback by its plan and return the record; remove one without a plan.
+    """Execute a pending rollback by its plan and return the record.
 
-    Also remove one that is only requested and whose write is complete: it has not done anything.
-    For a planned service the attempt is removed and the plan stays, as in Hudi
-    (`HoodieTable.rollbackInflightInstant`, 1.2.0), unless it is for a restore. Raises
-    `CommitConflict` for an inflight rollback of a completed commit.
+    A rollback without a plan is removed, and so is a requested one whose write is complete, since
+    it has changed nothing. The plan of a service is kept, as in Hudi
+    (`HoodieTable.rollbackInflightInstant`, 1.2.0), unless `for_restore`. Raises `CommitConflict`
+    for an inflight rollback of a completed commit.
     """
     target = target_of(timeline, pending)
     rollback = PendingInstant(table.with_timeline(timeline), pending.requested, ROLLBACK)
@@ -136,9 +134,9 @@ def resume(
 
 
 def _is_planned(timeline: Timeline, pending: Instant) -> bool:
-    """Return whether writers may depend on the plan of a pending instant.
+    """Return whether a pending instant is a planned service, on whose plan writers may depend.
 
-    Up to table version 6 they write log files under a compaction's.
+    Up to table version 6, log files bear the instant of a planned compaction.
     """
     services = (COMPACTION, LOG_COMPACTION, CLUSTERING)
     return pending.action in services or timeline.is_clustering(pending)
@@ -161,10 +159,10 @@ def _request_rollback(
     timeline: Timeline,
     target: Instant,
     time: str | None,
-    with_others: Collection[str] = (),
+    reverted_together: Collection[str] = (),
 ) -> tuple[PendingInstant, list[RollbackRequest]]:
     version = table.config.version
-    requests = plan_rollback(table.storage, version, timeline, target, with_others)
+    requests = plan_rollback(table.storage, version, timeline, target, reverted_together)
     rollback = PendingInstant(
         table.with_timeline(timeline), time or table.generator.next(), ROLLBACK
     )
@@ -189,19 +187,19 @@ def _execute(
     table, time = rollback.table, rollback.time
     storage = table.storage
     started = table.clock.now_ms()
-    done = []
+    undone_parts = []
     for request in requests:
-        # A writer that stalled may find that another writer has executed it.
+        # If this writer stalled, another writer may have executed it.
         table.lock_manager.check_held()
-        done.append(_undo(table, request, time, target.time))
+        undone_parts.append(_execute_request(table, request, time, target.time))
     partitions = {request.partition for request in requests}
-    # Files that bear a plan's instant may belong to active writers.
+    # Files with the instant of a kept plan may belong to active writers.
     failed = "" if keeps_plan else target.time
     remove_staged_of(storage, partitions, failed, table.clock)
     if "" in partitions and table.config.partition_fields:
-        _unmark(storage)
+        _remove_root_metadata(storage)
     took_ms = table.clock.now_ms() - started
-    record = _metadata_record(time, target.time, target.action, took_ms, done)
+    record = _metadata_record(time, target.time, target.action, took_ms, undone_parts)
     for participant in table.participants:
         participant.on_rollback(table, Rollback(time, target.time, record))
     if publish:
@@ -214,19 +212,21 @@ def _execute(
     return record
 
 
-def _unmark(storage: Storage) -> None:
+def _remove_root_metadata(storage: Storage) -> None:
     """Remove the partition metadata of the table's base directory, which would hide all partitions.
 
-    Hudi's procedure `run_clustering` writes it if keys are virtual and it does not know the
-    writers' options (1.2.0).
+    Hudi's procedure `run_clustering` writes it if keys are virtual and it does not get the writers'
+    options (1.2.0).
     """
     files = storage.list_dir()[1]
     if not any(parse_base_name(file.name) or parse_log_name(file.name) for file in files):
         storage.delete_all(file.path for file in files if is_partition_metadata(file.name))
 
 
-def _undo(table: TableSnapshot, request: RollbackRequest, time: str, target: str) -> dict[str, Any]:
-    """Execute one request; returns its part of a `HoodieRollbackPartitionMetadata`."""
+def _execute_request(
+    table: TableSnapshot, request: RollbackRequest, time: str, target: str
+) -> dict[str, Any]:
+    """Execute one request; return its part of a `HoodieRollbackPartitionMetadata`."""
     storage = table.storage
     storage.delete_all(request.path(name) for name in request.files)
     root = storage.native.uri
@@ -247,8 +247,8 @@ def _undo(table: TableSnapshot, request: RollbackRequest, time: str, target: str
 def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes) -> str:
     """Write the command block as the next log version of the request's slice; return its path.
 
-    A failed or stalled writer may have written it before. Raises `CommitConflict` if this writer
-    stalled in between; then only the other writer's block stays.
+    Returns an existing block of a failed or stalled writer. Raises `CommitConflict` if this writer
+    lost the lock meanwhile, and removes its block if another writer wrote one.
     """
     storage = table.storage
     existing, version = _commands(storage, request, block)
@@ -286,7 +286,7 @@ def _commands(storage: Storage, request: RollbackRequest, block: bytes) -> tuple
 
 
 def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
-    """Records of the completed rollbacks of an instant."""
+    """Yield the records of the completed rollbacks of an instant."""
     for instant in timeline.filter_completed(ROLLBACK):
         record = timeline.read(instant) or {}
         if target in (record.get("commitsRollback") or ()):
@@ -294,7 +294,7 @@ def rollbacks_of(timeline: Timeline, target: str) -> Iterator[Record]:
 
 
 def was_rolled_back(timeline: Timeline, target: str) -> bool:
-    """Return whether a rollback of an instant, or a restore that reverted it, is complete."""
+    """Return whether a rollback or a restore of the instant is complete."""
     if any(True for _ in rollbacks_of(timeline, target)):
         return True
     restores = (timeline.read(restore) or {} for restore in timeline.filter_completed(RESTORE))
@@ -302,16 +302,16 @@ def was_rolled_back(timeline: Timeline, target: str) -> bool:
 
 
 def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
-    """Return commits with only a completed file: it was written after their rollback.
+    """Return commits with a completed file only, which was written after their rollback.
 
-    Those in the archive are whole: their archiver failed between their files, and the rollback was
-    of an attempt at a compaction or clustering, which Hudi runs under the plan's own instant
+    Archived commits do not count: their archiver failed while it removed their files, and the
+    rollback was of an attempt at a compaction or clustering, which has the same instant in Hudi
     (`HoodieTable.rollbackInflightInstant`, 1.2.0).
     """
-    alone = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
+    only_completed = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
     return [
         commit
-        for commit in alone
+        for commit in only_completed
         if was_rolled_back(timeline, commit.requested)
         and timeline.archive.find(commit.requested, commit.action) is None
     ]
@@ -338,7 +338,7 @@ def _plan_record(uri: str, target: Instant, requests: Iterable[RollbackRequest])
 
 
 def _request(record: Mapping[str, Any]) -> RollbackRequest:
-    """Parse a request of any Hudi release; the table may have been moved since."""
+    """Parse a request of any Hudi release. Paths are relative, since the table may have moved."""
     files = record.get("filesToBeDeleted") or ()
     return RollbackRequest(
         partition=record["partitionPath"],
@@ -350,10 +350,10 @@ def _request(record: Mapping[str, Any]) -> RollbackRequest:
 
 
 def _metadata_record(
-    time: str, target: str, action: str, took_ms: int, done: Iterable[dict[str, Any]]
+    time: str, target: str, action: str, took_ms: int, parts: Iterable[dict[str, Any]]
 ) -> dict[str, Any]:
     partitions: dict[str, dict[str, Any]] = {}
-    for part in done:
+    for part in parts:
         merged = partitions.setdefault(part["partitionPath"], part)
         if merged is not part:
             merged["successDeleteFiles"] += part["successDeleteFiles"]

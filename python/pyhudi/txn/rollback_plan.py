@@ -1,11 +1,11 @@
-"""The plan of a rollback: files by markers, by commit metadata, or by listing.
+"""The plan of a rollback: files by markers, by commit metadata, or by listing. Changes nothing.
 
-Nothing is changed here. Up to table version 6 a command block in a new log file rolls back the
-blocks that a failed delta commit appended; from 8 on its log files are deleted like its base files.
-A log file without a whole block is deleted up to version 6 too: a command block rolls back what can
-be read, and the rest would look like damage. Sources: `MarkerBasedRollbackStrategy`,
-`ListingBasedRollbackStrategy` (1.2.0). A table that was upgraded from version 6 has log files to
-which its earlier commits appended: they are deleted if all their rows go, else it raises.
+From table version 8 on, log files of a failed delta commit are deleted like its base files. Up to
+version 6 a command block in a new log file rolls back the blocks that it appended. A log file
+without a complete block is deleted in any version, since it would look damaged. In a table that was
+upgraded from version 6, several commits may have appended to a log file. It is deleted if all of
+these are rolled back; otherwise an error is raised. Sources: `MarkerBasedRollbackStrategy`,
+`ListingBasedRollbackStrategy` (1.2.0).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RollbackRequest:
     partition: str
     file_id: str = ""
     base_instant: str = ""
-    """Base instant of the slice whose log blocks are rolled back; else the failed instant."""
+    """Base instant of the slice whose log blocks are rolled back, otherwise the failed instant."""
     files: tuple[str, ...] = ()
     """Names of the files to delete."""
     log_blocks: Mapping[str, int] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class RollbackRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all its files. Hudi's plans have full paths of log files."""
+        """The names of all files. Hudi's plans contain full paths of log files."""
         return (*self.files, *(name.rsplit("/", 1)[-1] for name in self.log_blocks))
 
     def path(self, name: str) -> str:
-        """Return the path of a file of the request's partition, relative to the table.
+        """Return the path of a file of the partition, relative to the table.
 
-        Raises `CorruptTable` if it cannot be a data file: other writers wrote markers and plans.
+        Raises `CorruptTable` for a path that cannot be a data file, from a damaged marker or plan.
         """
         path = f"{self.partition}/{name}" if self.partition else name
         parts = path.split("/")
@@ -67,22 +67,22 @@ def plan_rollback(
     version: TableVersion,
     timeline: Timeline,
     target: Instant,
-    with_others: Collection[str] = (),
+    reverted_together: Collection[str] = (),
 ) -> list[RollbackRequest]:
     """Return the requests that undo an instant.
 
-    with_others: instants that are reverted together. Raises `UnsupportedTableFeature` for a log
-    file from before an upgrade that contains rows of a commit which stays.
+    reverted_together: instants of the same restore. Raises `UnsupportedTableFeature` for a log file
+    from before an upgrade that contains rows of a remaining commit.
 
-    A completed instant is undone by its commit metadata. A pending one is undone by its markers, or
-    by listing if it has none; one that is only requested wrote nothing. But up to table version 6
-    other writers write log files to the slices of a planned compaction. Without the compaction
-    those files go too, which only a restore may request, since it has reverted all their rows.
+    The files come from the commit metadata of a completed instant, and from the markers of an
+    inflight one, or a listing if it has none. A requested one wrote nothing. Up to table version 6
+    other writers write log files to the slices of a planned compaction. These are deleted with the
+    compaction, which only a restore may request, since it has reverted all their rows.
     """
     if target.is_completed:
         requests = requests_of_commit(storage, version, timeline, target)
         if not version.rollback_appends_command:
-            _check_all_goes(storage, timeline, target, requests, with_others)
+            _check_no_rows_lost(storage, timeline, target, requests, reverted_together)
         return requests
     if target.action == COMPACTION and version.logs_named_by_base_instant:
         return requests_by_listing(storage, version, target.requested, CommitMetadata())
@@ -100,7 +100,7 @@ def plan_rollback(
 def requests_by_markers(
     storage: Storage, version: TableVersion, target: str, marked: Iterable[markers.Marker]
 ) -> list[RollbackRequest]:
-    """One request per marked file; none for blocks of a log file that was never created."""
+    """Return one request per marked file, none for blocks of a log file that does not exist."""
     requests: list[RollbackRequest] = []
     for marker in marked:
         if marker.kind == "APPEND":
@@ -110,11 +110,10 @@ def requests_by_markers(
                 requests += _of_slice(storage, marker, target)
                 continue
             if log.instant != target:
-                appends = _call_off(
+                appends = _roll_back_blocks(
                     storage, marker.partition, log.file_id, log.instant, marker.name
                 )
-                # If no other write has it, it may be created later, and is deleted by its name
-                # here.
+                # A log file of this write alone may be created later, and is deleted by name below.
                 if appends or not may_be_token_of(log.write_token, target):
                     requests += appends
                     continue
@@ -125,16 +124,16 @@ def requests_by_markers(
 
 
 def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -> None:
-    """From version 8 on no writer appends; the meaning of such a marker is unknown there."""
+    """Raise for an APPEND marker from version 8 on, where no writer appends to log files."""
     if not version.rollback_appends_command:
         msg = f"in version {version.code} there is no APPEND marker as {target} has: {marker.path}"
         raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
 
 
 def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[RollbackRequest]:
-    """Requests that undo an append whose marker names the slice's base file, not the log file.
+    """Return requests that undo an append whose marker names the slice's base file.
 
-    Releases before 0.15 write such markers. The base file belongs to a commit, and must stay.
+    Releases before 0.15 write such markers. The base file belongs to a commit and is kept.
     """
     base = parse_base_name(marker.name)
     if base is None:
@@ -154,7 +153,7 @@ def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[Rol
     return [RollbackRequest(marker.partition, base.file_id, base.instant, log_blocks=blocks)]
 
 
-def _call_off(
+def _roll_back_blocks(
     storage: Storage, partition: str, file_id: str, base_instant: str, name: str
 ) -> list[RollbackRequest]:
     request = RollbackRequest(partition, file_id, base_instant, log_blocks={name: 1})
@@ -164,10 +163,10 @@ def _call_off(
 def requests_of_commit(
     storage: Storage, version: TableVersion, timeline: Timeline, target: Instant
 ) -> list[RollbackRequest]:
-    """One request per file that bears a completed instant, and one per log file it appended to.
+    """Return one request per file with a completed instant, and per log file that it appended to.
 
-    For a compaction the whole slice is deleted, as in Hudi's restore: up to table version 6 the log
-    files above it have its instant.
+    For a compaction the whole slice is deleted, as in Hudi's restore: up to table version 6, later
+    log files have its instant.
     """
     requests = []
     metadata = timeline.commit_metadata(target)
@@ -194,43 +193,43 @@ def requests_of_commit(
     return requests
 
 
-def _check_all_goes(
+def _check_no_rows_lost(
     storage: Storage,
     timeline: Timeline,
     target: Instant,
     requests: Iterable[RollbackRequest],
-    with_others: Collection[str],
+    reverted_together: Collection[str],
 ) -> None:
-    """Raise `UnsupportedTableFeature` if a log file to delete has rows of a commit that stays.
+    """Raise `UnsupportedTableFeature` if a log file to delete has rows of a remaining commit.
 
-    From version 8 on a log file belongs to one commit, except those from before an upgrade: they
-    bear the instant of another commit, or of a compaction.
+    From version 8 on a log file belongs to one commit. One from before an upgrade may have the
+    instant of another commit, or of a compaction.
     """
-    undone = {target.requested, *with_others}
+    reverted = {target.requested, *reverted_together}
     for request in requests:
         for name in request.files:
             log = parse_log_name(name)
             if log is None or (log.instant == target.requested and target.action != COMMIT):
                 continue
             path = request.path(name)
-            stays = [
+            remaining = [
                 instant
                 for instant in block_instants(storage, path)
-                if instant not in undone and timeline.is_committed(instant)
+                if instant not in reverted and timeline.is_committed(instant)
             ]
-            if stays:
+            if remaining:
                 msg = (
                     f"hoodie.table.version was changed since {target}: its log file {path} holds "
-                    f"rows of {stays[0]}, which stays"
+                    f"rows of {remaining[0]}, which stays"
                 )
-                hint = f"restore(to=...) a commit before {stays[0]}, or one after the upgrade."
+                hint = f"restore(to=...) a commit before {remaining[0]}, or one after the upgrade."
                 raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def requests_by_listing(
     storage: Storage, version: TableVersion, target: str, profile: CommitMetadata
 ) -> list[RollbackRequest]:
-    """One request per file with the failed instant, and one per slice it may have appended to.
+    """Return one request per file with the failed instant, and per slice it may have appended to.
 
     profile: the plan of the failed write, from its inflight file.
     """
@@ -247,29 +246,31 @@ def requests_by_listing(
             RollbackRequest(partition, files=(name,)) for name in names if _instant(name) == target
         ]
         if version.rollback_appends_command:
-            requests += _call_off_listed(partition, names, target, appended)
+            requests += _requests_of_appended_slices(partition, names, target, appended)
     return requests
 
 
-def _list_partitions(storage: Storage, more: Iterable[str]) -> Iterator[tuple[str, list[Entry]]]:
-    """The table's partitions, and directories that may no longer be one: an index was dropped."""
-    seen = set()
+def _list_partitions(
+    storage: Storage, additional: Iterable[str]
+) -> Iterator[tuple[str, list[Entry]]]:
+    """Yield the table's partitions and additional directories, as of a dropped index."""
+    listed = set()
     for partition, files in walk_partitions(storage):
-        seen.add(partition)
+        listed.add(partition)
         yield partition, files
-    for partition in sorted({*more} - seen):
+    for partition in sorted({*additional} - listed):
         _ = RollbackRequest(partition).path("checked")
         yield partition, storage.list_dir(partition)[1]
 
 
-def _call_off_listed(
+def _requests_of_appended_slices(
     partition: str, names: list[str], target: str, appended: Mapping[tuple[str, str], str]
 ) -> list[RollbackRequest]:
-    """A request for each slice with logs that the failed write may have appended to.
+    """Return a request for each slice to whose logs the failed write may have appended.
 
-    That is the slice that the profile names, and the newest one from before the write: Hudi's
-    profiles name the slice in which the index found the rows, while a pending compaction has moved
-    new log files to a later one.
+    These are the slice of the profile and the newest one before the write. Hudi's profile has the
+    slice in which the index found the rows, but new log files go to the slice of a pending
+    compaction.
     """
     logs: dict[str, dict[str, dict[str, int]]] = {}
     for name in names:
@@ -289,10 +290,10 @@ def _call_off_listed(
 def without_torn_logs(
     storage: Storage, timeline: Timeline, requests: Iterable[RollbackRequest]
 ) -> list[RollbackRequest]:
-    """Return the requests, with a slice's newest log file deleted if it contains no whole block.
+    """Return the requests, with deletes of newest log files that contain no complete block.
 
-    Its writer failed in the first block. A file that a completed commit names is damaged, and
-    stays; so does a file that a plan names.
+    Their writer failed in the first block. A file that a completed commit names is damaged and is
+    kept, and so is a file that a plan names.
     """
     remaining = []
     for request in requests:

@@ -1,11 +1,11 @@
-"""Savepoints: commits whose files the cleaner retains, so that the table can be restored to them.
+"""Savepoints: commits whose files the cleaner retains, so the table can be restored to them.
 
-A savepoint bears the instant of its commit. It has no requested file: an empty inflight file, then
-the completed one with the names of the files of the table after a restore to the commit. A writer
-that fails in between leaves an inflight file, which protects nothing and which the next writer
-removes. Source: `SavepointActionExecutor` (1.2.0). Hudi names the files as of the commit's
-requested time, though its restores use completion times from table version 8 on, and may save files
-that a clean is about to delete; pyhudi refuses that.
+A savepoint has the instant of its commit. It has no requested file, an empty inflight file, and a
+completed file with the names of the table's files after a restore to the commit. The next writer
+removes the inflight file of a failed writer, which protects nothing. Source:
+`SavepointActionExecutor` (1.2.0). Hudi lists the files as of the commit's requested time, although
+its restores use completion times from table version 8 on, and even files that a clean is about to
+delete; pyhudi rejects that.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ def savepoints(timeline: Timeline) -> list[Savepoint]:
 
 
 def find_saved_instants(timeline: Timeline) -> set[str]:
-    """Return the commits that have a savepoint."""
+    """Return the commits with a savepoint."""
     return {savepoint.requested for savepoint in timeline.filter_completed(SAVEPOINT)}
 
 
 def create(table: TableSnapshot, comment: str = "", instant: str | None = None) -> Savepoint:
-    """Save a completed commit of the active timeline, by default the last that was completed.
+    """Save a completed commit of the active timeline, by default the last one to complete.
 
-    Up to table version 6, which does not store that, the last that was requested. Raises:
-    `HistoryUnavailable` for a missing commit, or one whose files may have been cleaned;
-    `ConfigError` for one that has a savepoint already; `CommitConflict` if a pending clean is about
-    to delete files of it; `LockTimeout` if another writer holds the table's lock.
+    Up to table version 6, which stores no completion times, the default is the last one requested.
+    Raises `HistoryUnavailable` for a missing commit and for one whose files may have been cleaned,
+    `ConfigError` if it has a savepoint, `CommitConflict` if a pending clean is about to delete its
+    files, and `LockTimeout` if another writer holds the table's lock.
     """
     with table.lock_manager.critical_section():
         return _create(table.with_timeline(zombie_commits.load_timeline(table)), comment, instant)
@@ -86,7 +86,7 @@ def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoin
 
 
 def delete(table: TableSnapshot, instant: str) -> None:
-    """Delete a savepoint, also one that a failed writer has only started.
+    """Delete a savepoint, also the unfinished one of a failed writer.
 
     Raises `ConfigError` if there is none, `LockTimeout` if another writer holds the table's lock.
     """
@@ -104,8 +104,8 @@ def _delete(table: TableSnapshot, instant: str) -> None:
     PendingInstant(table, instant, SAVEPOINT).remove()
 
 
-def remove_left(table: TableSnapshot, timeline: Timeline) -> None:
-    """Remove savepoints that were only started. Their writers must be known to have failed."""
+def remove_unfinished_savepoints(table: TableSnapshot, timeline: Timeline) -> None:
+    """Remove unfinished savepoints, whose writers have failed."""
     for pending in timeline.pending(SAVEPOINT):
         PendingInstant(table, pending.requested, SAVEPOINT).remove()
 
@@ -127,14 +127,14 @@ def _commit(timeline: Timeline, instant: str | None) -> Instant:
     else:
         commit = next((c for c in timeline.commits if c.requested == instant), None)
     if commit is None:
-        what = "completed commit" if instant is None else f"completed commit {instant}"
-        msg = f"the active timeline has no {what}"
+        expected = "completed commit" if instant is None else f"completed commit {instant}"
+        msg = f"the active timeline has no {expected}"
         raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
     return commit
 
 
 def _newest(timeline: Timeline) -> Instant | None:
-    """Return the commit to which a restore loses no row, by the times that restores use."""
+    """Return the newest commit by the times that restores use."""
     if not timeline.completes_in_names:
         return timeline.last_commit
     return max(timeline.commits, key=lambda commit: commit.completed or "", default=None)
@@ -142,10 +142,10 @@ def _newest(timeline: Timeline) -> Instant | None:
 
 def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
     """Raise `HistoryUnavailable` for a commit that the newest clean does not retain."""
-    horizon = _oldest_uncleaned(timeline)
-    if commit.requested < horizon:
-        msg = f"{commit.requested} is before {horizon}: files of it may have been cleaned"
-        raise HistoryUnavailable(msg, hint=f"Save {horizon} or a later commit.")
+    earliest_retained = _oldest_uncleaned(timeline)
+    if commit.requested < earliest_retained:
+        msg = f"{commit.requested} is before {earliest_retained}: files of it may have been cleaned"
+        raise HistoryUnavailable(msg, hint=f"Save {earliest_retained} or a later commit.")
 
 
 def _oldest_uncleaned(timeline: Timeline) -> str:
@@ -158,18 +158,18 @@ def _oldest_uncleaned(timeline: Timeline) -> str:
     if clean is None:
         return timeline.commits[0].requested
     if clean.is_completed:
-        horizon = (timeline.read(clean) or {}).get("earliestCommitToRetain")
+        earliest_retained = (timeline.read(clean) or {}).get("earliestCommitToRetain")
     else:
         plan = timeline.plan(clean) or {}
-        horizon = (plan.get("earliestInstantToRetain") or {}).get("timestamp")
-    before = [
+        earliest_retained = (plan.get("earliestInstantToRetain") or {}).get("timestamp")
+    earlier = [
         commit.requested for commit in timeline.commits if commit.requested <= clean.requested
     ]
-    return horizon or max(before, default=timeline.commits[0].requested)
+    return earliest_retained or max(earlier, default=timeline.commits[0].requested)
 
 
 def _files(view: FileSystemView) -> dict[str, tuple[str, ...]]:
-    """Return the names of the files that a reader reads, by partition path."""
+    """Return the names of the files that readers use, by partition path."""
     names_by_partition: dict[str, list[str]] = {path: [] for path in view.partitions}
     for slice_ in view.slices():
         names = names_by_partition[slice_.partition]

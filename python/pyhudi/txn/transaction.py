@@ -1,7 +1,7 @@
-"""The life of one write on the timeline: begin, publish, or roll back.
+"""The life of one write on the timeline: begin, then publish or roll back.
 
 Other writers may write concurrently. All timeline changes happen in two critical sections. The
-order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and a crash can come after each:
+order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0). A crash can happen after each step:
 
 1. `recovery.py` executes pending rollbacks, rolls back failed writes and removes leftover markers
    and staged files. The write is planned on the resulting timeline.
@@ -15,11 +15,11 @@ order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0), and a crash can come 
    post-commit steps, and heartbeat and markers are removed. A failure after the publication is a
    warning: an error would make the caller write again.
 
-No lock can stop a writer that lost it from writing. So a write is published only while its lock,
-its heartbeat and its inflight file exist.
+A lock cannot stop a writer that lost it. So a write is published only while its lock, its heartbeat
+and its inflight file exist.
 
-A rollback's instant is taken before the new write's, because Hudi 0.15's log reader stops at the
-first block that is later than the last commit.
+The recovery's rollbacks take their instants before the new write takes one, because Hudi 0.15's log
+reader stops at the first block that is later than the last commit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from pyhudi.config import properties_file
@@ -58,7 +57,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import attempt_files, conflicts, replace_commit, rollback, zombie_commits
-from pyhudi.txn.conflicts import CommitCheck
+from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
 from pyhudi.txn.pending_instant import PendingInstant
@@ -70,7 +69,7 @@ _COMPACTING = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 class Transaction:
-    """One write. Leaving the block without `commit` rolls it back."""
+    """One write. It is rolled back if the block ends without `commit`."""
 
     def __init__(
         self,
@@ -81,9 +80,9 @@ class Transaction:
         appends: bool = False,
         shared: bool = False,
     ) -> None:
-        """Nothing is written yet.
+        """Write nothing yet.
 
-        table: the snapshot that the write was planned on. operation: Hudi's name, such as UPSERT.
+        table: the snapshot on which the write was planned. operation: Hudi's name, such as UPSERT.
         commit_checks: commit checks of what the write relied on. appends: other writers may append
         to the same file groups. shared: other processes continue the write, so its heartbeat does
         not depend on this one.
@@ -92,38 +91,38 @@ class Transaction:
         self._operation = operation
         self._commit_checks = tuple(commit_checks)
         self._appends = appends
-        self._open = PendingInstant(table, "", replace_commit.action_of(table.config, operation))
+        self._pending = PendingInstant(table, "", replace_commit.action_of(table.config, operation))
         self._state: State | None = None
         self._publishing = False
-        # Another writer has rolled it back.
         self._is_rolled_back = False
+        """Whether another writer has rolled it back."""
         self._has_run_participants = False
         self._shared = shared
         self._heartbeat: Heartbeat | None = None
         self._post_commit_steps: list[Callable[[], None]] = []
         self._written = CommitMetadata()
         self.by_record_index = False
-        """The record index tagged the keys: it already contains all tagged records."""
+        """Whether the record index tagged the keys, so it contains all tagged records."""
         self.participants: list[CommitParticipant] = []
         """Commit participants of this write, in addition to those of the table."""
 
     @classmethod
     def resume(cls, table: TableSnapshot, operation: str, instant: str) -> Transaction:
-        """Return the transaction of a write that another process has started."""
+        """Return the transaction of a write that another process started."""
         txn = cls(table, operation)
-        txn._open = replace(txn._open, time=instant)
+        txn._pending = replace(txn._pending, time=instant)
         txn._state = State.INFLIGHT
-        # The other process may have reached that step.
+        # The other process may have run them.
         txn._has_run_participants = True
         return txn
 
     @property
     def instant(self) -> str:
         """The write's requested time, once entered."""
-        return self._open.time
+        return self._pending.time
 
     def __enter__(self) -> Self:
-        """Begin the write. Raises `CommitConflict` and `LockTimeout`, with nothing left."""
+        """Begin the write. Raises `CommitConflict` and `LockTimeout`, without leftovers."""
         if self._state is State.INFLIGHT:
             self._heartbeat = self._new_heartbeat()
             self._heartbeat.start()
@@ -132,7 +131,7 @@ class Transaction:
             with self._table.lock_manager.critical_section():
                 self._begin()
         except BaseException:
-            # The next writer removes what the storage fails to delete.
+            # The next writer removes files that cannot be deleted now.
             with suppress(Exception):
                 self._withdraw_request()
             raise
@@ -147,46 +146,46 @@ class Transaction:
             self.instant,
             table.clock,
             owned=not self._shared,
-            lock_lasts_ms=table.lock_manager.lease_ms,
+            lock_lease_ms=table.lock_manager.lease_ms,
         )
 
     def _begin(self) -> None:
         table = self._table
         conflicts.check_planned_commits_exist(table.timeline, conflicts.reload_timeline(table))
         began_ms = table.clock.now_ms()
-        self._open = replace(self._open, time=table.generator.next())
+        self._pending = replace(self._pending, time=table.generator.next())
         self._heartbeat = self._new_heartbeat()
         self._heartbeat.start()
         table.lock_manager.check_held()
         self._state = State.REQUESTED
         plan = replace_commit.content_of_request(table.config.version, self._operation, table.clock)
-        self._open.request(plan)
+        self._pending.request(plan)
         table.lock_manager.wait_out_clock_skew(began_ms)
 
     def _withdraw_request(self) -> None:
-        """Withdraw a write that has at most its requested file."""
-        beat, is_requested = self._heartbeat, self._state is State.REQUESTED
+        """Withdraw a write that has created at most its requested file."""
+        heartbeat, is_requested = self._heartbeat, self._state is State.REQUESTED
         self._state = None
-        if beat is not None:
-            beat.stop_beating()
+        if heartbeat is not None:
+            heartbeat.stop_beating()
         if is_requested:
-            self._open.withdraw_request()
-        if beat is not None:
-            beat.stop()
+            self._pending.withdraw_request()
+        if heartbeat is not None:
+            heartbeat.stop()
 
     def start(self, profile: Mapping[str, tuple[WriteStat, ...]] | None) -> None:
-        """Create the inflight file with the planned file groups; None: they are unknown."""
+        """Create the inflight file with the planned file groups, None if they are unknown."""
         table = self._table
         data = b""
         if profile is not None:
             metadata = CommitMetadata(profile, operation_type=self._operation)
-            self._check_early(metadata)
+            self._check_marker_conflicts(metadata)
             data = metadata.encode_inflight(table.config.version, table.clock)
-        self._open.begin(data)
+        self._pending.begin(data)
         self._state = State.INFLIGHT
 
-    def _check_early(self, profile: CommitMetadata) -> None:
-        """Detect conflicts before files are written, if the options ask for it."""
+    def _check_marker_conflicts(self, profile: CommitMetadata) -> None:
+        """Detect conflicts before files are written, if the options enable that."""
         table = self._table
         if LockOptions.of(table.options).early_detection and not table.lock_manager.is_held:
             conflicts.check_markers(
@@ -194,7 +193,7 @@ class Transaction:
             )
 
     def on_completed(self, step: Callable[[], None]) -> None:
-        """Add a step to run once the write is complete. Its failure is then a warning."""
+        """Add a step that runs after the write is complete; its failure is a warning."""
         self._post_commit_steps.append(step)
 
     def commit(
@@ -205,9 +204,9 @@ class Transaction:
     ) -> str:
         """Publish the write and return its completion time.
 
-        stats: of every file that belongs to it. schema: the table's schema in the commit. replaced:
-        replaced file ids by partition path, for a replace commit. Raises `CommitConflict` if the
-        write lost its instant to another writer, or another writer changed file groups of it.
+        stats: of all files of the write. schema: the table's schema in the commit. replaced:
+        replaced file ids by partition path, for a replace commit. Raises `CommitConflict` if
+        another writer rolled the write back or changed the same file groups.
         """
         table = self._table
         extra_metadata = {**commit_metadata(table.options), **schema.extra_metadata(self.instant)}
@@ -225,47 +224,47 @@ class Transaction:
             with prefetch_commit_reads(
                 table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
             ):
-                now = self._check_before_publish(metadata, schema)
-                started = self._open.read_marked_paths()
-                # A writer that took the plan over in between has started files of the same instant.
+                current = self._check_before_publish(metadata, schema)
+                marked_paths = self._pending.read_marked_paths()
+                # Otherwise the markers may be those of a writer that took the plan over.
                 self._check_alive()
-                self._open.delete_unnamed_files(metadata, started)
+                self._pending.delete_unnamed_files(metadata, marked_paths)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 for participant in table.participants:
-                    participant.before_publish(now)
+                    participant.before_publish(current)
                 self._has_run_participants = True
-                metadata = run_participants(now, commit, self.participants)
-            data = metadata.encode(table.config.version, self._open.action, table.clock)
+                metadata = run_participants(current, commit, self.participants)
+            data = metadata.encode(table.config.version, self._pending.action, table.clock)
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
             self._publish(completion, data)
-            self._run_post_commit(now)
-            self._clear(partial(table.lock_manager.wait_out_clock_skew, began_ms))
+            self._run_post_commit_steps(current)
+            self._clean_up(partial(table.lock_manager.wait_out_clock_skew, began_ms))
         return completion
 
     def _check_before_publish(
         self, metadata: CommitMetadata, schema: CommitSchema
     ) -> TableSnapshot:
-        """Return the current snapshot if the write may complete on it."""
+        """Return the current snapshot. Raises `CommitConflict` if the write must not complete."""
         table, instant = self._table, self.instant
         verified = {commit.requested for commit in table.timeline.commits}
         timeline = Timeline.load(table.storage, table.config)
         timeline = zombie_commits.revoke_zombies(table, timeline, verified)
         table.generator.observe(timeline)
-        conflicts.check_still_inflight(timeline, instant, self._open.action)
+        conflicts.check_still_inflight(timeline, instant, self._pending.action)
         self._check_alive()
         conflicts.check_config(table)
-        since = conflicts.commits_since_plan(table, timeline, instant)
-        self._check_others(since, metadata)
-        conflicts.check_schema(since, table, instant, metadata.table_schema and schema.avro)
-        for recheck in self._commit_checks:
-            recheck(since)
-        return since.table
+        concurrent = conflicts.commits_since_plan(table, timeline, instant)
+        self._check_others(concurrent, metadata)
+        conflicts.check_schema(concurrent, table, instant, metadata.table_schema and schema.avro)
+        for commit_check in self._commit_checks:
+            commit_check(concurrent)
+        return concurrent.table
 
-    def _check_others(self, since: conflicts.ConcurrentCommits, metadata: CommitMetadata) -> None:
-        conflicts.check_idempotency(since.table.timeline, metadata)
+    def _check_others(self, concurrent: ConcurrentCommits, metadata: CommitMetadata) -> None:
+        conflicts.check_idempotency(concurrent.table.timeline, metadata)
         conflicts.check_file_group_conflicts(
-            since,
+            concurrent,
             self._table.timeline,
             metadata,
             appends=self._appends,
@@ -275,7 +274,7 @@ class Transaction:
     def _check_alive(self, within_ms: int = 0) -> None:
         self._table.lock_manager.check_held(within_ms)
         if self._is_late:
-            write = f"the {self._open.action} {self.instant}"
+            write = f"the {self._pending.action} {self.instant}"
             msg = (
                 f"the writer of {write} stalled for longer than its heartbeat timeout; other "
                 "writers may have rolled it back"
@@ -288,58 +287,57 @@ class Transaction:
 
     def _publish(self, completion: str, data: bytes) -> None:
         with nullcontext() if self._heartbeat is None else self._heartbeat.between_beats():
-            self._open.check_inflight()
-            late_ms = 0 if self._heartbeat is None else self._heartbeat.late_ms
-            self._check_alive(min(late_ms, self._table.lock_manager.lease_ms or 0))
+            self._pending.check_inflight()
+            grace_ms = 0 if self._heartbeat is None else self._heartbeat.late_ms
+            self._check_alive(min(grace_ms, self._table.lock_manager.lease_ms or 0))
             self._publishing = True
             try:
-                self._open.publish(completion, data)
+                self._pending.publish(completion, data)
             except CommitConflict:
                 self._publishing = False
                 raise
-        # The writer may have stalled while the completed file was created, and other writers gone
-        # on.
-        if not conflicts.passes(self._check_alive) and not self._is_committed(completion):
-            self._open.delete_completed_file(completion)
+        # The writer may have stalled while it created the completed file.
+        if not conflicts.is_satisfied(self._check_alive) and not self._is_committed(completion):
+            self._pending.delete_completed_file(completion)
             self._publishing = False
             raise self._conflict_error()
         self._state = State.COMPLETED
 
     def _is_committed(self, completion: str) -> bool:
-        """Return whether the publication counts: other writers that found it may have decided."""
+        """Return whether the publication counts, as other writers may have decided already."""
         table = self._table
         table.lock_manager.reacquire()
         if self._heartbeat is None or self._heartbeat.mark_zombie():
             return False
         timeline = Timeline.load(table.storage, table.config)
-        if timeline.find(self.instant, self._open.action) is None:
+        if timeline.find(self.instant, self._pending.action) is None:
             return self._is_own(self._find_archived(timeline))
-        path = self._open.path_of_completed(completion)
-        return table.storage.exists(path) and not self._open.is_publication_lost(completion)
+        path = self._pending.path_of_completed(completion)
+        return table.storage.exists(path) and not self._pending.is_publication_lost(completion)
 
     def _is_own(self, archived: CommitMetadata | None) -> bool:
-        """Return whether an archived commit is the one that this writer has published."""
+        """Return whether this writer has published the archived commit."""
         return self._publishing and archived is not None and self._written.paths <= archived.paths
 
     def _find_archived(self, timeline: Timeline) -> CommitMetadata | None:
-        action = COMPLETED_ACTION.get(self._open.action, self._open.action)
+        action = COMPLETED_ACTION.get(self._pending.action, self._pending.action)
         commit = timeline.archive.find(self.instant, action)
         return None if commit is None else timeline.archive.commit_metadata(commit)
 
     def _conflict_error(self) -> CommitConflict:
-        msg = f"the {self._open.action} {self.instant} was rolled back by another writer"
+        msg = f"the {self._pending.action} {self.instant} was rolled back by another writer"
         return retryable_conflict(msg)
 
-    def _run_post_commit(self, table: TableSnapshot) -> None:
-        """Run the post-commit steps; the commit stands whatever happens here."""
+    def _run_post_commit_steps(self, table: TableSnapshot) -> None:
+        """Run the post-commit steps; a failure does not undo the commit."""
         for step in self._post_commit_steps:
             self._try(step)
         for participant in (*table.participants, *self.participants):
             self._try(partial(participant.after_complete, table))
 
-    def _clear(self, settle: Callable[[], None]) -> None:
-        """Remove heartbeat and markers while waiting out clock skew: other writers wait anyway."""
-        steps = [self._open.delete_markers, settle]
+    def _clean_up(self, wait_out_skew: Callable[[], None]) -> None:
+        """Remove heartbeat and markers while waiting out clock skew."""
+        steps = [self._pending.delete_markers, wait_out_skew]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
         self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
@@ -347,7 +345,7 @@ class Transaction:
     def _try(self, step: Callable[[], None]) -> None:
         try:
             step()
-        except Exception as error:  # noqa: BLE001  an error would say that the commit failed
+        except Exception as error:  # noqa: BLE001 - an error would look like a failed commit
             cause = without_hint(error)
             warn(
                 f"{self._table.storage.uri}: committed as {self.instant}, but a post-commit "
@@ -355,23 +353,18 @@ class Transaction:
                 AfterCommitWarning,
             )
 
-    def withdraw(self, begun: Iterable[str] | None = None) -> None:
+    def withdraw(self, started_paths: Iterable[str] | None = None) -> None:
         """End a write that has nothing to commit, without a commit or a rollback.
 
-        begun: paths of all files that may have been started; None for those that markers name.
+        started_paths: of all files that may have been started; None for those that markers name.
         """
-        self._open.delete_unnamed_files(CommitMetadata(), begun)
-        self._open.remove()
+        self._pending.delete_unnamed_files(CommitMetadata(), started_paths)
+        self._pending.remove()
         self._state = None
         if self._heartbeat is not None:
             self._heartbeat.stop()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> None:
         try:
             self._end(error)
         finally:
@@ -379,7 +372,7 @@ class Transaction:
                 self._heartbeat.stop_beating()
 
     def _end(self, error: BaseException | None) -> None:
-        """Roll back what is not complete; raise for an error that came after the commit."""
+        """Roll back an incomplete write; replace an error that came after the commit."""
         if self._state is None:
             return
         published = self._state is State.COMPLETED
@@ -389,7 +382,7 @@ class Transaction:
             except Exception as secondary:
                 if error is None:
                     raise
-                # The next writer rolls back; the caller must see the first error.
+                # The next writer rolls back; the caller needs the first error.
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
                     raise self._outcome_unknown_error(error) from error
@@ -408,28 +401,27 @@ class Transaction:
             ) from error
 
     def _outcome_unknown_error(self, error: Exception) -> CommitUnknown:
-        what = (
-            "the table's lock was lost" if isinstance(error, LockTimeout) else "the storage failed"
-        )
+        lost_lock = isinstance(error, LockTimeout)
+        cause = "the table's lock was lost" if lost_lock else "the storage failed"
         return CommitUnknown(
-            f"{what} while {self.instant} was being committed: it may be committed or not",
+            f"{cause} while {self.instant} was being committed: it may be committed or not",
             instant=self.instant,
         )
 
     def roll_back(self) -> None:
-        """Roll the write back, unless it is complete or removed already."""
+        """Roll the write back, unless it is complete or removed."""
         self._finish()
 
     def _finish(self) -> bool:
         """Roll a pending write back; return whether it was complete."""
         lock_manager = self._table.lock_manager
         with lock_manager.critical_section():
-            # A critical section may go on without its lock, or lose it during this check.
+            # The lock may have been lost before, or may be lost while this runs.
             try:
                 lock_manager.check_held()
                 return self._finish_under_lock()
             except Exception:
-                if conflicts.passes(lock_manager.check_held):
+                if conflicts.is_satisfied(lock_manager.check_held):
                     raise
             lock_manager.reacquire()
             return self._finish_under_lock()
@@ -437,7 +429,7 @@ class Transaction:
     def _finish_under_lock(self) -> bool:
         table = self._table
         timeline = zombie_commits.load_timeline(table)
-        instant = timeline.find(self.instant, self._open.action)
+        instant = timeline.find(self.instant, self._pending.action)
         if instant is not None and not instant.is_completed:
             self._roll_back_pending(timeline, instant)
             return False
@@ -447,53 +439,61 @@ class Transaction:
                 return True
             self._is_rolled_back = True
         if commit is None:
-            attempt_files.remove_attempt(self._open, timeline, self._written.paths)
+            attempt_files.remove_attempt(self._pending, timeline, self._written.paths)
         elif commit.paths:
-            # Another writer has completed the plan. Up to table version 6 Hudi's completed file may
-            # be empty for a moment.
-            own = self._own(commit.partition_to_write_stats)
-            self._open.delete_unnamed_files(commit, [*self._open.read_marked_paths(), *own])
-            self._open.delete_markers()
+            # Another writer has completed the plan. Up to table version 6 Hudi's completed file is
+            # empty for a moment, and has no paths then.
+            own_paths = self._paths_of_files(commit.partition_to_write_stats)
+            self._pending.delete_unnamed_files(
+                commit, [*self._pending.read_marked_paths(), *own_paths]
+            )
+            self._pending.delete_markers()
         return instant is not None
 
     def _roll_back_pending(self, timeline: Timeline, pending: Instant) -> None:
-        """Undo the write, which is still pending, within a critical section.
+        """Undo the pending write, within a critical section.
 
-        If its markers alone name its files, they are deleted with the instant, without a pending
-        rollback: Hudi would execute that rollback as well, and fail if it is slower (up to 1.0.2).
-        Up to table version 6 Hudi's compaction plans name log files of pending writes.
+        If markers name all of its files, these are deleted and the instant is withdrawn. A pending
+        rollback would be executed by Hudi, too, which fails if pyhudi is faster (up to 1.0.2). Up
+        to table version 6 a merge-on-read table needs a rollback, since Hudi's compaction plans
+        name log files of pending writes.
         """
         table = self._table
         if self._shares_markers(timeline) and not self._has_run_participants:
-            self._open.delete_unnamed_files(CommitMetadata(), self._written.paths)
-            self._open.withdraw_beginning()
-            self._open.withdraw_request()
+            self._pending.delete_unnamed_files(CommitMetadata(), self._written.paths)
+            self._pending.withdraw_inflight()
+            self._pending.withdraw_request()
             return
         if self._is_late:
-            # Other writers may have rolled it back before, and not have seen all files.
-            missed = attempt_files.files_after_rollback(table, timeline, self.instant)
-            attempt_files.remove_unless_kept(table.storage, timeline, self.instant, missed)
+            # Another writer may have rolled it back before all files were written.
+            files_after_rollback = attempt_files.files_after_rollback(table, timeline, self.instant)
+            attempt_files.remove_unless_kept(
+                table.storage, timeline, self.instant, files_after_rollback
+            )
         logs = table.config.version.rollback_appends_command and table.config.is_merge_on_read
         needs_rollback = self._has_run_participants or self._shared or logs
         marked = None if needs_rollback else markers.read_all(table.storage, self.instant)
         if marked is None:
             rollback.roll_back(table, timeline, pending)
             if self._is_late:
-                # Other writers may have removed markers, or started to remove the instant.
-                now = Timeline.load(table.storage, table.config)
+                # Another writer may have removed markers, or started to remove the instant.
+                current = Timeline.load(table.storage, table.config)
                 written = self._written.paths
-                attempt_files.remove_unless_kept(table.storage, now, self.instant, written)
+                attempt_files.remove_unless_kept(table.storage, current, self.instant, written)
             return
-        # Other writers may have removed markers of a stalled writer.
+        # Another writer may have removed markers of this one, if it stalled.
         self.withdraw({marker.path for marker in marked} | self._written.paths)
         partitions = {marker.partition for marker in marked}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
 
     def _shares_markers(self, now: Timeline) -> bool:
-        """Return whether another write of the same time is pending, which deletes unnamed files."""
-        others = now.of_same_time(self.instant, self._open.action)
-        return any(not o.is_completed and o.completed_action in COMMIT_ACTIONS for o in others)
+        """Return whether a pending write of the same time has its files in the same markers."""
+        same_time = now.of_same_time(self.instant, self._pending.action)
+        return any(
+            not other.is_completed and other.completed_action in COMMIT_ACTIONS
+            for other in same_time
+        )
 
-    def _own(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
-        """Paths of this writer's files, whose markers other writers may have removed."""
+    def _paths_of_files(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
+        """Return the paths of this writer's files, whose markers may be removed already."""
         return self._written.paths

@@ -1,12 +1,14 @@
 """Zombie commits: published by a writer that stalled between its last check and its publication.
 
-Another writer may have taken its lock and gone on without seeing the commit. A writer's heartbeat
-exists until the writer has checked once more. A writer that finds a commit with a heartbeat decides
-about it, in a critical section and before it plans on it, by the times that the storage gives the
-files. If the lock may have expired between the last heartbeat and the completed file, the commit is
-a zombie and is revoked. Otherwise it counts, and the heartbeat is removed. The stalled writer
-itself revokes a commit that no other writer has decided about, and first marks its heartbeat: the
-file may have been named long after its time, which only that writer knows.
+Another writer may then have taken the lock without seeing the commit. So a writer keeps its
+heartbeat until it has checked once more after the publication. A writer that finds a commit with a
+heartbeat decides in a critical section, before it plans on the commit, by the modification times of
+the files. If the lock may have expired between the last heartbeat and the completed file, the
+commit is a zombie and is revoked. Otherwise it counts, and the heartbeat is removed.
+
+The stalled writer revokes its own commit if no other writer has decided. It first marks its
+heartbeat, because only this writer knows that the completed file may have become visible long after
+its modification time.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from pyhudi.txn import heartbeat
 def load_timeline(table: TableSnapshot) -> Timeline:
     """Load the timeline in a critical section and revoke its zombie commits.
 
-    Later instants of the snapshot's generator are greater than all times on it.
-    Raises `CommitConflict` if there is a zombie commit and this writer has lost its lock.
+    The snapshot's generator then returns instants later than all times of the timeline. Raises
+    `CommitConflict` if there is a zombie commit and this writer has lost its lock.
     """
     folders = [table.config.layout.folder, heartbeat.HEARTBEAT_FOLDER]
     with table.storage.prefetch(folders=folders):
@@ -38,7 +40,7 @@ def load_timeline(table: TableSnapshot) -> Timeline:
 def revoke_zombies(
     table: TableSnapshot, timeline: Timeline, verified: Collection[str] = ()
 ) -> Timeline:
-    """Revoke the zombie commits of a loaded timeline. verified: times of checked commits."""
+    """Revoke the zombie commits of a timeline. verified: times of commits checked before."""
     storage = table.storage
     unverified = {
         commit.requested: commit for commit in timeline.commits if commit.requested not in verified
@@ -51,7 +53,7 @@ def revoke_zombies(
     for commit in zombies:
         logger.info("%s: revoking zombie commit %s", storage.uri, commit)
         storage.delete(timeline.path(commit))
-    # The other commits count, even if their writers try to revoke them.
+    # Without heartbeats the other commits count, even if their writers want to revoke them.
     times = {commit.requested for commit in zombies}
     storage.delete_all(beat.path for beat in beats if beat.name not in times)
     return Timeline.load(storage, table.config) if zombies else timeline
@@ -69,7 +71,7 @@ def find_zombies(
 
 
 def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry) -> bool:
-    # First: a writer that revokes a commit removes its heartbeat last.
+    # Read first, because a writer that revokes its commit removes the heartbeat last.
     content = storage.read_or_none(beat.path)
     completed = storage.head(timeline.path(commit))
     if completed is None:
@@ -83,8 +85,8 @@ def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry)
 
 
 def _was_taken_over(storage: Storage, metadata: CommitMetadata) -> bool:
-    """Return whether another process took the plan and heartbeat over, and removed these files.
+    """Return whether another process took plan and heartbeat over and removed these files.
 
-    The caller has ruled out cleaned files.
+    The caller rules out that a clean removed them.
     """
     return any(not storage.exists(path) for path in sorted(metadata.paths)[:1])

@@ -19,40 +19,40 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
 
 
 class TableLock(Protocol):
-    """The lock of one table, held by one writer at a time. An object is used by one thread."""
+    """The lock of one table, which one writer holds at a time. One thread uses an object."""
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock; False if it was not available in time. Raises the service's errors."""
+        """Acquire the lock; return False after the timeout. Raises the service's errors."""
 
     @property
-    def lasts_ms(self) -> int | None:
-        """The minimum time for which a stalled writer keeps it after `check(within_ms=lasts_ms)`.
+    def min_lease_ms(self) -> int | None:
+        """How long a stalled writer keeps the lock at least after `check(within_ms=min_lease_ms)`.
 
-        None: for ever.
+        None: without limit.
         """
 
     def check(self, within_ms: int = 0) -> None:
-        """Raise `CommitConflict` unless the lock is certainly held, and stays so for `within_ms`.
+        """Raise `CommitConflict` unless the lock is certainly held for another `within_ms`.
 
-        within_ms: at most `lasts_ms`.
+        within_ms: at most `min_lease_ms`.
         """
 
     def release(self) -> None:
         """Release the lock, also after an interrupted `acquire` or `release`.
 
-        It is no error if the lock was lost or never taken.
+        Does nothing if the lock was lost or never acquired.
         """
 
     def holder(self) -> str:
-        """Return the holder of the lock as far as it is known, for messages."""
+        """Describe the holder of the lock, for messages."""
 
 
-def take(lock: TableLock, timeout_ms: int) -> None:
-    """Take a lock. Raises `LockTimeout` if it is not available in time."""
+def acquire(lock: TableLock, timeout_ms: int) -> None:
+    """Acquire a lock. Raises `LockTimeout` if it is not available in time."""
     try:
         is_acquired = lock.acquire(timeout_ms)
     except BaseException:
-        # An interrupt may come when the lock has just been taken.
+        # An interrupt may come just after the lock was acquired.
         with suppress(Exception):
             lock.release()
         raise
@@ -63,7 +63,7 @@ def take(lock: TableLock, timeout_ms: int) -> None:
         )
 
 
-def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = None) -> None:
+def release(lock: TableLock, on_failure: Callable[[Exception], None] | None = None) -> None:
     """Release a lock.
 
     on_failure: receives the error if the release fails, which is then not raised.
@@ -75,26 +75,26 @@ def give_back(lock: TableLock, on_failure: Callable[[Exception], None] | None = 
             raise
         on_failure(error)
     except BaseException:
-        # Interrupted: otherwise this running process would seem to hold it.
+        # Interrupted: release it, or this running process would seem to hold it.
         with suppress(Exception):
             lock.release()
         raise
 
 
-def pauses(clock: Clock, timeout_ms: int) -> Iterator[None]:
-    """Attempts at a lock without a queue: the first immediately, then after growing pauses."""
-    until = clock.now_ms() + timeout_ms
+def attempts(clock: Clock, timeout_ms: int) -> Iterator[None]:
+    """Yield before each attempt at a lock without a queue, with growing pauses between them."""
+    deadline_ms = clock.now_ms() + timeout_ms
     pause = _FIRST_PAUSE_S
     yield
     logger.debug(
         "the table's lock is held by another writer; waiting up to %g s", timeout_ms / 1000
     )
-    while (remaining_s := (until - clock.now_ms()) / 1000) > 0:
+    while (remaining_s := (deadline_ms - clock.now_ms()) / 1000) > 0:
         # Jitter, so that waiting writers do not all try at the same time.
-        clock.sleep(min(pause * (0.5 + _chance(clock) / 2), remaining_s))
+        clock.sleep(min(pause * (0.5 + _jitter(clock) / 2), remaining_s))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         yield
 
 
-def _chance(clock: Clock) -> float:
+def _jitter(clock: Clock) -> float:
     return int(clock.uuid()[:4], 16) / 0x10000

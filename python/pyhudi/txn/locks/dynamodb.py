@@ -47,7 +47,7 @@ class DynamoDbLock:
         self._last_ms = 0
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock. Raises `StorageError` if the service fails or has no such table."""
+        """Acquire the lock. Raises `StorageError` if the service fails or has no such table."""
         try:
             return self._acquire(timeout_ms)
         except self._errors as error:
@@ -60,9 +60,9 @@ class DynamoDbLock:
                 region_name=self._region or None,
                 endpoint_url=self._endpoint or None,
             )
-        # Not the time of day: if that is set forward, an active holder's lease would seem expired.
+        # If the time of day were set forward, an active holder's lease would seem expired.
         since = self._clock.ticks_ms()
-        until, version = since + timeout_ms, ""
+        deadline_ms, version = since + timeout_ms, ""
         while True:
             item = self._item()
             if item is None:
@@ -76,14 +76,14 @@ class DynamoDbLock:
                 if item_version != version:
                     version, since = item_version, now
                 lease = int(item["leaseDuration"]["S"])
-                # A failed holder's lease is waited for, however short the timeout.
+                # It waits for a failed holder's lease even beyond the timeout.
                 is_acquired = now - since > lease and self._put(
                     "attribute_exists(#k) AND recordVersionNumber = :v", {":v": {"S": item_version}}
                 )
             if is_acquired:
                 self._renewal.start()
                 return True
-            if self._clock.ticks_ms() >= until:
+            if self._clock.ticks_ms() >= deadline_ms:
                 return False
             self._clock.sleep(_POLL_S)
 
@@ -104,8 +104,7 @@ class DynamoDbLock:
             "recordVersionNumber": {"S": version},
         }
         attribute_values = {"ExpressionAttributeValues": values} if values else {}
-        # Before the item exists: an interrupt can come at any time, and `release` looks for the
-        # item.
+        # Set before the item exists: an interrupt can come at any time, and `release` needs them.
         self._owner, self._version, self._last_ms = owner, version, now
         try:
             self._client.put_item(
@@ -116,7 +115,7 @@ class DynamoDbLock:
                 **attribute_values,
             )
         except self._client.exceptions.ConditionalCheckFailedException:
-            # A request that was sent twice finds its own item.
+            # A request that was sent twice meets its own item.
             stored = self._item()
             if stored is None or stored["recordVersionNumber"]["S"] != version:
                 self._version = ""
@@ -147,7 +146,7 @@ class DynamoDbLock:
         return {":v": {"S": self._version}, ":o": {"S": self._owner}}
 
     @property
-    def lasts_ms(self) -> int | None:
+    def min_lease_ms(self) -> int | None:
         """Renewals may fail for this long."""
         return self._lease_ms // 2
 

@@ -1,10 +1,9 @@
 """Hudi's file lock: the creator of the file holds the lock (`FileSystemBasedLockProvider`).
 
-Hudi deletes the file without checking its owner, and writes no owner into it (0.15.0, 1.0.2,
-1.2.0). pyhudi writes the process that holds the lock, removes another writer's file only after it
-has expired, and checks twice that its own file still exists: just after it has taken the lock, and
-before it publishes. It rewrites the file while it holds the lock, because expiry depends on the
-file's age.
+Hudi writes no owner into the file and deletes it without checking the owner (0.15.0, 1.0.2, 1.2.0).
+pyhudi writes the process that holds the lock, and removes another writer's file only after it has
+expired. It checks that its file still exists just after it acquired the lock and before it
+publishes. It rewrites the file while it holds the lock, because expiry depends on the file's age.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
-from pyhudi.txn.locks.base import pauses
+from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.locks.lease_renewal import Renewal
 
 NAME = "lock"
-_SETTLES_S = 0.05
-"""After this time a lock that another waiting writer deletes by mistake is gone."""
+_VERIFY_DELAY_S = 0.05
+"""Within this time, another waiting writer that deletes the new lock by mistake has done so."""
 _RENEWED_MS = 20_000
 
 
 class FileLock:
-    """The file lock of one directory, as one writer sees it."""
+    """The file lock of one directory, for one writer."""
 
     def __init__(self, storage: Storage, path: str, clock: Clock, expires_ms: int = 0) -> None:
-        """path: of the lock file. expires_ms: age at which any writer may take it, 0 for never.
+        """path: of the lock file. expires_ms: age at which it expires, 0 for never.
 
-        The age must be the same for all writers of the table.
+        All writers of the table must use the same age.
         """
         self._storage = storage
         self._path = path
@@ -41,45 +40,44 @@ class FileLock:
         self._content = b""
         self._version: str | None = None
         self._last_ms = 0
-        """By the clock's ticks: the file was written at this time or later."""
+        """In the clock's ticks: the file was written at this time or later."""
         every = min(expires_ms // 3, _RENEWED_MS) if expires_ms else _RENEWED_MS
         self._renewal = Renewal(self._renew, every, "pyhudi-file-lock")
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock."""
-        return any(self._try() for _ in pauses(self._clock, timeout_ms))
+        """Acquire the lock."""
+        return any(self._try() for _ in attempts(self._clock, timeout_ms))
 
     def _try(self) -> bool:
         current = self._storage.read_version(self._path)
-        if current is not None and not self._is_over(current[0]):
+        if current is not None and not self._is_expired(current[0]):
             return False
         owner = self._clock.uuid()
-        content = self._said(owner)
-        # Before the file exists: an interrupt can come at any time, and `release` looks for the
-        # file.
+        content = self._encode_content(owner)
+        # Set before the file exists: an interrupt can come at any time, and `release` needs them.
         self._owner, self._content = owner, content
-        process_liveness.at_work.add(owner)
+        process_liveness.active_owners.add(owner)
         expected, self._last_ms = None if current is None else current[1], self._clock.ticks_ms()
         self._version = self._storage.replace_version(self._path, content, expected)
         if self._version is not None:
-            self._clock.sleep(_SETTLES_S)
+            self._clock.sleep(_VERIFY_DELAY_S)
             if self._is_own():
                 self._renewal.start()
                 return True
-        process_liveness.at_work.discard(owner)
+        process_liveness.active_owners.discard(owner)
         self._version = None
         return False
 
-    def _is_over(self, content: bytes) -> bool:
-        if process_liveness.is_dead_here(_process(content)):
+    def _is_expired(self, content: bytes) -> bool:
+        if process_liveness.is_from_dead_process(_process(content)):
             return True
         file = self._storage.head(self._path)
         if file is None or not self._expires_ms:
             return False
         return self._clock.now_ms() - file.modified_ms > self._expires_ms
 
-    def _said(self, owner: str) -> bytes:
-        """Return the content that Hudi intends to write, with the process added."""
+    def _encode_content(self, owner: str) -> bytes:
+        """Return Hudi's intended content, with the process added."""
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, timezone.utc)
         fields = {
             "lockCreateTime": now.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],
@@ -93,7 +91,7 @@ class FileLock:
         return self._storage.read_or_none(self._path) == self._content
 
     def _renew(self) -> None:
-        """Give the file a new time, unless it is deleted or another's: a lost lock stays lost."""
+        """Rewrite the file to renew its time, unless it is deleted or another writer's."""
         if self._version is None:
             return
         now = self._clock.ticks_ms()
@@ -101,12 +99,12 @@ class FileLock:
         self._last_ms = now
 
     @property
-    def lasts_ms(self) -> int | None:
+    def min_lease_ms(self) -> int | None:
         """Renewals may fail for this long."""
         return self._expires_ms // 2 if self._expires_ms else None
 
     def check(self, within_ms: int = 0) -> None:
-        """Raise `CommitConflict` if the file is deleted, another's, or about to expire."""
+        """Raise `CommitConflict` if the file is deleted, another writer's, or about to expire."""
         since = self._clock.ticks_ms() - self._last_ms
         is_old = self._expires_ms and since + within_ms > self._expires_ms
         if self._version is None or is_old or not self._is_own():
@@ -122,7 +120,7 @@ class FileLock:
                 self._storage.delete(self._path)
                 self._content = b""
         finally:
-            process_liveness.at_work.discard(self._owner)
+            process_liveness.active_owners.discard(self._owner)
             self._version = None
 
     def holder(self) -> str:
@@ -131,5 +129,5 @@ class FileLock:
 
 
 def _process(content: bytes) -> bytes:
-    process = str(process_liveness.said_in(content).get("process", ""))
+    process = str(process_liveness.parse_json_object(content).get("process", ""))
     return process.encode(errors="surrogatepass")

@@ -16,7 +16,7 @@ from typing import Any
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.base import pauses
+from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
 from pyhudi.txn.locks.lease_renewal import Renewal
 
@@ -43,7 +43,7 @@ class HiveMetastoreLock:
         types = hive_types()
         is_acquired = False
         try:
-            for _ in pauses(self._clock, timeout_ms):
+            for _ in attempts(self._clock, timeout_ms):
                 is_acquired = self._request_lock(types).state == types.LockState.ACQUIRED
                 if is_acquired:
                     break
@@ -52,7 +52,7 @@ class HiveMetastoreLock:
         finally:
             # The queue entry of an interrupted writer would block all later ones.
             if not is_acquired:
-                self._give_back()
+                self._release()
         if is_acquired:
             self._renewal.start()
         return is_acquired
@@ -85,7 +85,7 @@ class HiveMetastoreLock:
         self._client.call("heartbeat", types.HeartbeatRequest(lockid=self._lock_id))
 
     @property
-    def lasts_ms(self) -> int | None:
+    def min_lease_ms(self) -> int | None:
         """A server waits for at least one interval, half of which may be over."""
         return self._lasts_ms
 
@@ -106,9 +106,9 @@ class HiveMetastoreLock:
     def release(self) -> None:
         """Release the lock; if no server can be reached, the lock expires by itself."""
         self._renewal.stop()
-        self._give_back()
+        self._release()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         types = hive_types()
         if self._lock_id:
             # Raises for a lost lock, too.

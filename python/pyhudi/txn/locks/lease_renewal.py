@@ -13,8 +13,8 @@ from pyhudi.storage.threads import start
 class Renewal:
     """Calls a method of an object periodically, from `start` to `stop`.
 
-    It ends with the object, so that an abandoned lock is not renewed for ever. An error of a call
-    is left to the next call: only the holder knows when it is too late.
+    It ends with the object, so an abandoned lock is not renewed forever. After an error it calls
+    the method again at the next interval; the lock's `check` detects an expired lease.
     """
 
     def __init__(self, method: Callable[[], None], every_ms: int, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The lock provider of a table: the one that options name, or the storage lock."""
+"""Creation of a table's lock by the options, by default the storage lock."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _file_lock(storage: Storage, options: LockOptions, clock: Clock) -> FileLock
     if not options.file_path:
         return FileLock(storage, f"{META_FOLDER}/{NAME}", clock, options.file_expires_ms)
     parent_uri, _, name = _lock_folder(options.file_path).rpartition("/")
-    parent = _beside(storage, parent_uri)
+    parent = _open_directory(storage, parent_uri)
     return FileLock(parent, f"{name}/{NAME}", clock, options.file_expires_ms)
 
 
 def _lock_folder(path: str) -> str:
-    """Return an absolute directory. Hudi resolves a relative one by process: each its own lock."""
+    """Return an absolute directory. A relative one would be another directory for each process."""
     scheme = scheme_of(path)
     if scheme is None and not path.startswith("/"):
         msg = f"{FILE_PATH} is {path!r}, which is not absolute"
@@ -64,8 +64,8 @@ def _lock_folder(path: str) -> str:
     return folder
 
 
-def _beside(storage: Storage, folder: str) -> Storage:
-    """Open a directory. On HDFS a path without a scheme is one of the table's file system."""
+def _open_directory(storage: Storage, folder: str) -> Storage:
+    """Open a directory; a path without scheme is on the HDFS of the table, if it is on HDFS."""
     if is_hdfs(folder):
         return Storage(folder, storage.options if is_hdfs(storage.uri) else None)
     if is_hdfs(storage.uri):
@@ -115,9 +115,9 @@ def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
 
 
 def implicit_key(storage: Storage) -> str:
-    """Return Hudi's key of a table whose lock has no name of its own (`HashID`, 1.2.0).
+    """Return Hudi's lock key for a table without a configured one (`HashID`, 1.2.0).
 
-    Like Hudi, it hashes the base path as the writer's options give it (`hoodie.base.path`).
+    Like Hudi, it hashes the base path as written in the options (`hoodie.base.path`).
     """
     return f"{_native.text_hash(_with_s3(storage.uri)):016X}"
 

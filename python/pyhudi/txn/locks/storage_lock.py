@@ -22,13 +22,13 @@ from pyhudi.errors import CorruptTable, UnsupportedTableFeature, retryable_confl
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
-from pyhudi.txn.locks.base import pauses
+from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.locks.lease_renewal import Renewal
 
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500
 """The tolerated clock skew (`CLOCK_DRIFT_BUFFER_MS`)."""
-_SHORTEST_MS = 5_000
+_MIN_LEASE_MS = 5_000
 """Half the shortest validity of all releases but 1.0: the file is dated when it arrives."""
 
 
@@ -97,7 +97,7 @@ def _corrupt_error(message: str) -> CorruptTable:
 
 
 class StorageLock:
-    """The storage lock of a table, as one writer sees it."""
+    """The storage lock of a table, for one writer."""
 
     def __init__(
         self, storage: Storage, clock: Clock, *, validity_ms: int = 60_000, renew_ms: int = 6_000
@@ -108,67 +108,67 @@ class StorageLock:
         self._validity_ms = validity_ms
         self._renewal = Renewal(self._renew, renew_ms, "pyhudi-lock")
         self._content: _Content | None = None
-        """Of the lock that is held."""
+        """The content of the lock file while this writer holds the lock."""
         self._version: str | None = None
-        self._seen = ""
-        self._short: _Content | None = None
+        self._last_owner = ""
+        self._short_lease: _Content | None = None
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock. Raises `UnsupportedTableFeature` if Hudi 1.0 writers use the lock."""
-        # The file usually still has the version of the last release.
+        """Acquire the lock. Raises `UnsupportedTableFeature` if Hudi 1.0 writers use the lock."""
+        # Usually the file still has the version of this writer's last release.
         free = self._storage.own_versions.pop(PATH, None)
-        if free is not None and self._take(free):
+        if free is not None and self._acquire(free):
             return True
-        return any(self._try() for _ in pauses(self._clock, timeout_ms))
+        return any(self._try() for _ in attempts(self._clock, timeout_ms))
 
     def _try(self) -> bool:
         current = self._storage.read_version(PATH)
         if current is None:
-            is_acquired = self._take(None)
+            is_acquired = self._acquire(None)
             if not is_acquired and self._storage.read_version(PATH) is None:
                 # No writer deletes the file.
                 raise _corrupt_error(f"{PATH} is not a file: it can be neither read nor created")
             return is_acquired
         content, version = _Content.parse(current[0]), current[1]
-        self._seen = content.owner
-        return self._is_free(content) and self._take(version)
+        self._last_owner = content.owner
+        return self._is_free(content) and self._acquire(version)
 
     def _is_free(self, content: _Content) -> bool:
         if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
             return True
-        if content.process and process_liveness.is_dead_here(
+        if content.process and process_liveness.is_from_dead_process(
             content.process.encode(errors="surrogatepass")
         ):
             return True
         file = self._storage.head(PATH)
-        if file is not None and 0 <= content.valid_until - file.modified_ms < _SHORTEST_MS:
-            self._note_short(content)
+        if file is not None and 0 <= content.valid_until - file.modified_ms < _MIN_LEASE_MS:
+            self._check_short_lease(content)
         return False
 
-    def _note_short(self, content: _Content) -> None:
-        """Raise for the second short lock: a single one may be long and have arrived late."""
-        before, self._short = self._short, content
-        if before is not None and before != content:
+    def _check_short_lease(self, content: _Content) -> None:
+        """Raise for the second short lease; a single one may be a long lease that arrived late."""
+        previous, self._short_lease = self._short_lease, content
+        if previous is not None and previous != content:
             raise UnsupportedTableFeature(
                 "hoodie.write.lock.provider: a writer of Hudi 1.0 holds the storage lock, for a "
                 "third of a second each time",
                 hint="Use Hudi 1.1.1 or later, or another lock for all writers.",
             )
 
-    def _take(self, version: str | None) -> bool:
+    def _acquire(self, version: str | None) -> bool:
         owner = self._clock.uuid()
         bucket = is_bucket(self._storage.uri)
         process = "" if bucket else process_liveness.owner(owner).decode()
-        until = self._clock.now_ms() + self._validity_ms
-        content = _Content(expired=False, valid_until=until, owner=owner, process=process)
-        # Before the file is written: an interrupt can come at any time, and `release` checks the
-        # file.
+        valid_until = self._clock.now_ms() + self._validity_ms
+        content = _Content(expired=False, valid_until=valid_until, owner=owner, process=process)
+        # Set before the file is written: an interrupt can come at any time, and `release` needs
+        # them.
         self._content, self._version = content, None
-        process_liveness.at_work.add(owner)
+        process_liveness.active_owners.add(owner)
         self._version = self._swap(content, version)
         if self._version is None:
             self._content = None
-            process_liveness.at_work.discard(owner)
+            process_liveness.active_owners.discard(owner)
             return False
         self._renewal.start()
         return True
@@ -188,9 +188,9 @@ class StorageLock:
         current = self._content
         if current is None or self._clock.now_ms() >= current.valid_until:
             return
-        until = self._clock.now_ms() + self._validity_ms
+        valid_until = self._clock.now_ms() + self._validity_ms
         renewed = _Content(
-            expired=False, valid_until=until, owner=current.owner, process=current.process
+            expired=False, valid_until=valid_until, owner=current.owner, process=current.process
         )
         version = self._swap(renewed, self._version)
         if version is None:
@@ -199,7 +199,7 @@ class StorageLock:
         self._content, self._version = renewed, version
 
     @property
-    def lasts_ms(self) -> int | None:
+    def min_lease_ms(self) -> int | None:
         """Renewals may fail for this long."""
         return self._validity_ms // 2
 
@@ -212,12 +212,12 @@ class StorageLock:
             raise retryable_conflict(msg)
 
     def release(self) -> None:
-        """Release the lock, for the next writer to take immediately."""
+        """Release the lock; the next writer can acquire it immediately."""
         self._renewal.stop()
         content = self._content
         if content is None:
             return
-        process_liveness.at_work.discard(content.owner)
+        process_liveness.active_owners.discard(content.owner)
         released = _Content(expired=True, valid_until=content.valid_until, owner=content.owner)
         version = self._version or self._version_of(content)
         free = None if version is None else self._swap(released, version)
@@ -226,11 +226,11 @@ class StorageLock:
         self._content = None
 
     def _version_of(self, content: _Content) -> str | None:
-        """Return the file's version if it has the content that this writer was writing."""
+        """Return the file's version if this writer wrote the content."""
         current = self._storage.read_version(PATH)
         return current[1] if current is not None and current[0] == content.encode() else None
 
     def holder(self) -> str:
         """Return the owner that was read last."""
-        owner = ascii(self._seen)[1:-1] if self._seen else "another writer"
+        owner = ascii(self._last_owner)[1:-1] if self._last_owner else "another writer"
         return f"{owner} ({PATH})"

@@ -1,8 +1,8 @@
 """Hudi's ZooKeeper lock, by the protocol of Curator's `InterProcessMutex` (4.3).
 
 Each waiting writer creates an ephemeral sequential node, `_c_<uuid>-lock-<sequence>`, below the
-lock's path. The smallest sequence holds the lock, and every other writer watches the node before
-its own. A session that ends removes its nodes and notifies the holder: no node, no lock.
+lock's path. The writer with the lowest sequence holds the lock; every other writer watches the node
+before its own. When a session ends, its nodes are removed and the lock is lost.
 Sources: `ZookeeperBasedLockProvider`, `ZookeeperBasedImplicitBasePathLockProvider` (Hudi 1.2.0).
 """
 
@@ -18,7 +18,7 @@ from pyhudi.txn.locks.optional_imports import extra
 
 _MARK = "lock-"
 _LONGEST_SESSION_MS = 40_000
-"""The limit of servers, by default."""
+"""The servers' default limit."""
 
 
 class ZooKeeperLock:
@@ -46,9 +46,9 @@ class ZooKeeperLock:
         self._lost = threading.Event()
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock. Raises `StorageError` if no server responds."""
+        """Acquire the lock. Raises `StorageError` if no server responds."""
         kazoo = extra("kazoo.client", "zookeeper")
-        until = self._clock.now_ms() + timeout_ms
+        deadline_ms = self._clock.now_ms() + timeout_ms
         self._prefix = f"_c_{self._clock.uuid()}-{_MARK}"
         self._lost.clear()
         self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
@@ -56,9 +56,9 @@ class ZooKeeperLock:
         is_acquired = False
         try:
             self._client.start(timeout=self._connection_s)
-            self._answer(self._client.ensure_path_async(self._path))
+            self._wait_for(self._client.ensure_path_async(self._path))
             self._node = self._create_node()
-            is_acquired = self._wait(until)
+            is_acquired = self._wait(deadline_ms)
         except Exception as error:
             msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
             raise StorageError(msg) from error
@@ -69,40 +69,40 @@ class ZooKeeperLock:
         return is_acquired
 
     def _create_node(self) -> str:
-        """Create the own node; after a lost response it is found by its prefix."""
+        """Create this writer's node; after a lost response, find it by its prefix."""
         path = f"{self._path}/{self._prefix}"
         options = {"ephemeral": True, "sequence": True}
         try:
-            node = self._answer(self._client.create_async(path, b"pyhudi", **options))
+            node = self._wait_for(self._client.create_async(path, b"pyhudi", **options))
         except extra("kazoo.exceptions", "zookeeper").ConnectionLoss:
-            names = self._answer(self._client.get_children_async(self._path))
-            own = [name for name in names if name.startswith(self._prefix)]
-            if own:
-                return str(own[0])
-            node = self._answer(self._client.create_async(path, b"pyhudi", **options))
+            names = self._wait_for(self._client.get_children_async(self._path))
+            own_nodes = [name for name in names if name.startswith(self._prefix)]
+            if own_nodes:
+                return str(own_nodes[0])
+            node = self._wait_for(self._client.create_async(path, b"pyhudi", **options))
         return str(node).rsplit("/", 1)[-1]
 
-    def _answer(self, request: Any) -> Any:
-        """Return the response of the servers; without a timeout a request waits for ever."""
+    def _wait_for(self, request: Any) -> Any:
+        """Return the servers' response to a request, within the timeout."""
         return request.get(timeout=self._connection_s)
 
-    def _wait(self, until: int) -> bool:
+    def _wait(self, deadline_ms: int) -> bool:
         client = self._client
         no_node_error = extra("kazoo.exceptions", "zookeeper").NoNodeError
         while not self._lost.is_set():
-            waiting = sorted(self._answer(client.get_children_async(self._path)), key=_sequence)
+            waiting = sorted(self._wait_for(client.get_children_async(self._path)), key=_sequence)
             if self._node not in waiting:
                 return False
-            at = waiting.index(self._node)
-            if at == 0:
+            position = waiting.index(self._node)
+            if position == 0:
                 return True
             changed = threading.Event()
             try:
-                before = f"{self._path}/{waiting[at - 1]}"
-                self._answer(client.get_async(before, watch=_setting(changed)))
+                previous_node = f"{self._path}/{waiting[position - 1]}"
+                self._wait_for(client.get_async(previous_node, watch=_setting(changed)))
             except no_node_error:
                 continue
-            remaining_ms = until - self._clock.now_ms()
+            remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0 or not changed.wait(remaining_ms / 1000):
                 return False
         return False
@@ -113,19 +113,19 @@ class ZooKeeperLock:
             self._lost.set()
 
     @property
-    def lasts_ms(self) -> int | None:
+    def min_lease_ms(self) -> int | None:
         """The client sends a heartbeat in each third of the session."""
         return self._lasts_ms
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
-        """Raise `CommitConflict` if the session has been interrupted since it began.
+        """Raise `CommitConflict` if the session was interrupted.
 
-        It asks the servers: a stalled writer may come here before its listener is notified.
+        It asks the servers, since a stalled writer's listener may not be notified yet.
         """
         cause = ""
         if self._client is not None and not self._lost.is_set():
             try:
-                node = self._answer(self._client.exists_async(f"{self._path}/{self._node}"))
+                node = self._wait_for(self._client.exists_async(f"{self._path}/{self._node}"))
             except Exception as error:  # noqa: BLE001 - any failure leaves it unknown
                 cause = f": {type(error).__name__} {error}"
             else:
@@ -135,7 +135,7 @@ class ZooKeeperLock:
         raise retryable_conflict(msg)
 
     def release(self) -> None:
-        """Delete the own node by ending the session."""
+        """Delete this writer's node and end the session."""
         self._close()
 
     def _close(self) -> None:
@@ -145,8 +145,8 @@ class ZooKeeperLock:
         client.remove_listener(self._on_state)
         try:
             if self._node and client.connected:
-                self._answer(client.delete_async(f"{self._path}/{self._node}"))
-        except Exception:  # noqa: BLE001, S110  the session's end takes the node along
+                self._wait_for(client.delete_async(f"{self._path}/{self._node}"))
+        except Exception:  # noqa: BLE001, S110 - the end of the session removes the node
             pass
         finally:
             client.stop()
@@ -163,5 +163,5 @@ def _setting(event: threading.Event) -> Callable[[Any], None]:
 
 
 def _sequence(name: str) -> str:
-    """Return the sort key of nodes, of any client."""
+    """Return the sort key of a node of any client."""
     return name.rsplit(_MARK, 1)[-1]
