@@ -15,8 +15,8 @@ from pyhudi.config.actions import DELTA_COMMIT
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.metadata_table_config import own_config
 from pyhudi.metadata.index_definitions import index_definitions
+from pyhudi.metadata.initialize import own_config
 from pyhudi.metadata.new_file_groups import group_id
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import new_definitions

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr
 
 Severity = Literal["error", "warning"]
 

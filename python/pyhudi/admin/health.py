@@ -15,8 +15,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
-from pyhudi.config.formatting import count_text, size_text
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text, size_text
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
 from pyhudi.services import archiving, bucket_resize, cleaning
 from pyhudi.services.archiving import since_compaction

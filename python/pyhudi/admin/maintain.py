@@ -22,7 +22,7 @@ from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr
 from pyhudi.config.log import warn
 from pyhudi.errors import (
     CommitConflict,

@@ -34,8 +34,7 @@ from pyhudi.admin.upgrade_timeline import completions, convert_active_timeline, 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
-from pyhudi.config.formatting import names_text
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, names_text
 from pyhudi.config.merge_mode import (
     OLD_STRATEGY_ID,
     PARTIAL_UPDATE_MODE,

@@ -1,9 +1,10 @@
-"""Formats numbers, times and lists for people, for the text of results."""
+"""Formats numbers, times and lists for people, for the text of results, and results as HTML."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -65,3 +66,14 @@ def shorten(text: str, most: int = _LONGEST) -> str:
     """Return the text on one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+class HtmlRepr:
+    """A result with HTML for notebooks, which `api/display` makes.
+
+    That package is above all packages with results, so it is imported by name when it is needed.
+    """
+
+    def _repr_html_(self) -> str:
+        html: str = import_module("pyhudi.api.display.result_html").result_html(self)
+        return html

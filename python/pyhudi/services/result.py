@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text, duration_text, names_text, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline.commit_metadata import WriteStat
 

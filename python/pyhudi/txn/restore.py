@@ -19,8 +19,7 @@ from functools import partial
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, CLUSTERING, INDEXING, RESTORE, ROLLBACK, Instant, State
-from pyhudi.config.formatting import count_text, names_text, size_text
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text, names_text, size_text
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, HistoryUnavailable
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyhudi.config.formatting import count_text, duration_text, size_text
-from pyhudi.config.html_repr import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text, duration_text, size_text
 from pyhudi.timeline.commit_metadata import WriteStat
 
 

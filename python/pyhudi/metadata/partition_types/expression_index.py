@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from pyhudi.config.bloom_options import FILTER_OPTIONS, FilterOptions
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.write_options import WriteOptions
 from pyhudi.metadata.changed_slices import alone, read_columns
 from pyhudi.metadata.expression_predicates import (
     DEFAULT_FORMAT,
@@ -51,6 +51,53 @@ from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import Clean
+
+_SIMPLE = "SIMPLE"
+_DYNAMIC = "DYNAMIC_V0"
+
+_FILTER_OPTIONS = frozenset({"filtertype", "numentries", "fpp", "maxentries"})
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Type and size of the bloom filters of an expression index, from its definition's options.
+
+    Names and meanings: `HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING` (Hudi 1.2.0); the
+    defaults are those of a base file's filter.
+    """
+
+    simple: bool = False
+    """Whether the type is SIMPLE, else DYNAMIC_V0."""
+    entries: int = WriteOptions.bloom_entries
+    fpp: float = WriteOptions.bloom_fpp
+    max_entries: int = WriteOptions.bloom_max_entries
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> FilterOptions:
+        """Read options that `refusal` accepts."""
+        return cls(
+            simple=options.get("filtertype", _DYNAMIC).upper() == _SIMPLE,
+            entries=int(options.get("numentries", cls.entries)),
+            fpp=float(options.get("fpp", cls.fpp)),
+            max_entries=int(options.get("maxentries", cls.max_entries)),
+        )
+
+    @staticmethod
+    def refusal(options: Mapping[str, str]) -> str | None:
+        """Return what is wrong with the options of a filter; None if they are valid."""
+        filter_type = options.get("filtertype", _DYNAMIC)
+        if filter_type.upper() not in (_SIMPLE, _DYNAMIC):
+            return f"its filtertype is {filter_type}"
+        for name in ("numentries", "maxentries"):
+            text = options.get(name, "1")
+            if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
+                return f"its {name} is {text}"
+        text = options.get("fpp", "0.1")
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = 0.0
+        return None if 0 < rate < 1 else f"its fpp is {text}"
 
 
 @dataclass(frozen=True)
@@ -295,7 +342,7 @@ def _is_known(definition: IndexDefinition, kind: pa.DataType) -> bool:
     text = bool(at.is_string(kind))
     whole = bool(at.is_int32(kind) or at.is_int64(kind))
     blooms = definition.kind == BLOOM_FILTERS
-    allowed = {"expr", *(FILTER_OPTIONS if blooms else ())}
+    allowed = {"expr", *(_FILTER_OPTIONS if blooms else ())}
     function, given = definition.function, definition.options.keys() - allowed
     if function == _FROM_UNIXTIME:
         pattern = definition.options.get("format", DEFAULT_FORMAT)
