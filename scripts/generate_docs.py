@@ -26,8 +26,8 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.option_parsing import Option, as_tuple, list_options
 from pyhudi.config.options import (
     DELETE_RULE,
-    NEW_TABLE,
     TIME_PARTITIONS,
+    CreateOptions,
     ReadOptions,
     ServiceOptions,
 )
@@ -144,7 +144,7 @@ def of_groups(*groups: type[Any]) -> Callable[[], str]:
 GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "spark_options": spark_options,
-    "new_table_options": lambda: option_table((*NEW_TABLE, *DELETE_RULE)),
+    "new_table_options": lambda: option_table((*list_options(CreateOptions), *DELETE_RULE)),
     "time_options": lambda: option_table(TIME_PARTITIONS),
     "row_options": of_groups(RowOptions),
     "file_options": of_groups(WriteOptions, OrcOptions),

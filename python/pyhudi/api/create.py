@@ -27,20 +27,14 @@ from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS, MODE
 from pyhudi.config.merge_mode import (
     MERGE_MODE,
-    MERGE_PROPERTY,
-    PARTIAL_UPDATE_MODE,
-    PAYLOAD_CLASS,
-    delete_rule,
 )
 from pyhudi.config.new_table_properties import NewTable, new_table_config
-from pyhudi.config.option_parsing import parse_bool, parse_enum
+from pyhudi.config.option_parsing import parse_enum
 from pyhudi.config.options import (
-    WRITE_MERGE_MODE,
-    WRITE_PAYLOAD_CLASS,
+    CreateOptions,
     check_options,
     is_handle_option,
 )
-from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
     CDC_ENABLED,
@@ -51,11 +45,9 @@ from pyhudi.config.property_names import (
     PARTITION_SPEC,
     SLASH_DATES,
     TIMEZONE,
-    URL_ENCODE,
 )
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS, ZONE
-from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
@@ -367,12 +359,11 @@ def _new_table(
 ) -> NewTable:
     partition_by, types = _partition_types(partition_by)
     _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
-    name = options.get(TABLE_NAME) or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
+    requested = CreateOptions.of(options)
+    name = requested.name or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
     record = _avro_name(name)
-    mode = options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE)
-    zone = {TIMEZONE: parse_zone(options[TIMEZONE])} if TIMEZONE in options else {}
-    virtual = not parse_bool(options, META_FIELDS, default=True)
-    file_format = options.get(BASE_FILE_FORMAT)
+    zone = {} if requested.timezone is None else {TIMEZONE: parse_zone(requested.timezone)}
+    file_format = requested.file_format
     return NewTable(
         name=name,
         table_type=table_type,
@@ -380,43 +371,31 @@ def _new_table(
         record_key_fields=key,
         partition_fields=partition_by,
         ordering_fields=order_by,
-        merge_mode=_merge_mode(mode),
-        payload=_one_of(options, PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS),
-        partial_update_mode=options.get(PARTIAL_UPDATE_MODE, "").upper(),
-        unavailable=options.get(MERGE_PROPERTY + UNAVAILABLE, ""),
-        deletes=delete_rule(options),
-        database=options.get(DATABASE_NAME, ""),
+        merge_mode=_merge_mode(requested.merge_mode),
+        payload=requested.payload,
+        partial_update_mode=requested.partial_update_mode.upper(),
+        unavailable=requested.unavailable,
+        deletes=requested.deletes,
+        database=requested.database,
         create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
-        hive_style=parse_bool(options, HIVE_STYLE, default=False),
-        url_encode=parse_bool(options, URL_ENCODE, default=False),
+        hive_style=requested.hive_style,
+        url_encode=requested.url_encode,
         partition_types=types,
-        generator=_generator(options),
+        generator=_generator(requested),
         extra={
             **zone,
-            **_key_properties(options, types),
-            **({META_FIELDS: "false"} if virtual else {}),
-            **_change_logs(options),
+            **_key_properties(options, requested, types),
+            **({} if requested.meta_fields else {META_FIELDS: "false"}),
+            **_change_logs(requested),
             **({BASE_FILE_FORMAT: file_format.upper()} if file_format else {}),
         },
     )
 
 
-def _one_of(options: Mapping[str, str], *names: str) -> str:
-    """Return the value of the options that are set, which must agree; "" if none is set.
-
-    Raises `ConfigError` if they differ.
-    """
-    values = {name: options[name] for name in names if options.get(name)}
-    if len(set(values.values())) > 1:
-        msg = " and ".join(f"{name} is {value!r}" for name, value in values.items())
-        raise ConfigError(msg, hint="Both options mean the same: set only one.")
-    return next(iter(values.values()), "")
-
-
-def _generator(options: Mapping[str, str]) -> str:
-    generator = options.get(KEY_GENERATOR_TYPE, "").upper()
+def _generator(requested: CreateOptions) -> str:
+    generator = requested.generator.upper()
     if generator not in ("", *GENERATORS):
-        msg = f"{KEY_GENERATOR_TYPE} is {options[KEY_GENERATOR_TYPE]!r}"
+        msg = f"{KEY_GENERATOR_TYPE} is {requested.generator!r}"
         raise ConfigError(msg, hint=f"One of {', '.join(GENERATORS)}, or leave it out.")
     return generator
 
@@ -435,29 +414,31 @@ def _partition_types(columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[s
     )
 
 
-def _key_properties(options: Mapping[str, str], types: tuple[str, ...]) -> dict[str, str]:
+def _key_properties(
+    options: Mapping[str, str], requested: CreateOptions, types: tuple[str, ...]
+) -> dict[str, str]:
     """Return the properties of a timestamp key generator and of dates with slashes."""
     properties = {name: options[name] for name in TIME_OPTIONS if name in options}
-    timed = "TIMESTAMP" in (_generator(options), *types)
+    timed = "TIMESTAMP" in (_generator(requested), *types)
     if timed and not any(name.endswith("timezone") for name in properties):
         properties[ZONE] = "UTC"
-    if SLASH_DATES in options:
-        slashes = parse_bool(options, SLASH_DATES, default=False)
-        properties[SLASH_DATES] = "true" if slashes else "false"
-        if slashes and parse_bool(options, HIVE_STYLE, default=False):
+    if requested.slash_dates is not None:
+        properties[SLASH_DATES] = "true" if requested.slash_dates else "false"
+        if requested.slash_dates and requested.hive_style:
             # Hudi's writers differ here, and its readers do not parse the paths.
             msg = f"{SLASH_DATES} and {HIVE_STYLE} are both true"
             raise UnsupportedTableFeature(msg, hint="Set one.")
     return properties
 
 
-def _change_logs(options: Mapping[str, str]) -> dict[str, str]:
+def _change_logs(requested: CreateOptions) -> dict[str, str]:
     """Return the properties of change data capture; Hudi stores the mode only if it is enabled."""
-    mode = parse_enum(options, CDC_MODE, MODES, MODES[0])
-    if parse_bool(options, CDC_ENABLED, default=False):
+    chosen = {} if requested.change_log_mode is None else {CDC_MODE: requested.change_log_mode}
+    mode = parse_enum(chosen, CDC_MODE, MODES, MODES[0])
+    if requested.change_logs:
         return {CDC_ENABLED: "true", CDC_MODE: mode}
-    if CDC_MODE in options:
-        msg = f"{CDC_MODE} is {options[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
+    if chosen:
+        msg = f"{CDC_MODE} is {chosen[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
         raise ConfigError(msg, hint=f"Give {CDC_ENABLED} too, or leave the mode out.")
     return {}
 

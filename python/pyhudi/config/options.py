@@ -21,9 +21,10 @@ from pyhudi.config.merge_mode import (
     MERGE_PROPERTY,
     PARTIAL_UPDATE_MODE,
     PAYLOAD_CLASS,
+    delete_rule,
 )
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_parsing import OptionGroup, flag, option, option_names
+from pyhudi.config.option_parsing import OptionGroup, custom, flag, option, option_names, text
 from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
@@ -107,55 +108,83 @@ WRITE_PAYLOAD_CLASS = "hoodie.datasource.write.payload.class"
 MERGE_PROPERTIES = tuple(
     MERGE_PROPERTY + name for name in (DELETE_FIELD, DELETE_MARKER, UNAVAILABLE)
 )
-SLASHES = option(
-    SLASH_DATES,
-    "dates become nested directories: `2024/02/29`. Also for `open_table`",
-    default=False,
-)
-NEW_TABLE = (
-    option(TABLE_NAME, "the table's name", default="the last part of the location"),
-    option(DATABASE_NAME, "the database's name"),
-    option(BASE_FILE_FORMAT, "or [ORC](../how-to/write-orc.md)", default="PARQUET"),
-    option(
+
+
+def _payload(options: Mapping[str, str]) -> str:
+    values = {
+        name: options[name] for name in (PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS) if options.get(name)
+    }
+    if len(set(values.values())) > 1:
+        msg = " and ".join(f"{name} is {value!r}" for name, value in values.items())
+        raise ConfigError(msg, hint="Both options mean the same: set only one.")
+    return next(iter(values.values()), "")
+
+
+@dataclass(frozen=True)
+class CreateOptions(OptionGroup):
+    """Additional options of `create_table`: the table stores them, or what follows from them."""
+
+    name: str = text(TABLE_NAME, "the table's name", shown="the last part of the location")
+    database: str = text(DATABASE_NAME, "the database's name")
+    file_format: str = text(BASE_FILE_FORMAT, "or [ORC](../how-to/write-orc.md)", shown="PARQUET")
+    generator: str = text(
         KEY_GENERATOR_TYPE,
         "the [key generator](keys-and-partitions.md#key-generators)",
-        default="from the columns",
-    ),
-    option(TIMEZONE, "the time zone of the timeline's instants", default="UTC"),
-    option(HIVE_STYLE, "directories are named `city=lisbon`", default=False),
-    option(URL_ENCODE, "special characters in partition paths are encoded", default=False),
-    SLASHES,
-    option(
+        shown="from the columns",
+    )
+    timezone: str | None = custom(
+        lambda options: options.get(TIMEZONE),
+        option(TIMEZONE, "the time zone of the timeline's instants", default="UTC"),
+    )
+    hive_style: bool = flag(HIVE_STYLE, "directories are named `city=lisbon`", default=False)
+    url_encode: bool = flag(
+        URL_ENCODE, "special characters in partition paths are encoded", default=False
+    )
+    slash_dates: bool | None = flag(
+        SLASH_DATES,
+        "dates become nested directories: `2024/02/29`. Also for `open_table`",
+        default=None,
+        shown="false",
+    )
+    meta_fields: bool = flag(
         META_FIELDS,
         "store the [meta columns](keys-and-partitions.md#tables-without-meta-columns)",
         default=True,
-    ),
-    option(
-        (MERGE_MODE, WRITE_MERGE_MODE),
-        "the [merge mode](../explanation/merge-modes.md)",
-        default="from `order_by`",
-    ),
-    option((PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS), "a payload class"),
-    option(PARTIAL_UPDATE_MODE, "`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`"),
-    option(MERGE_PROPERTIES[2], "the marker of `FILL_UNAVAILABLE`"),
-    option(MERGE_PROPERTIES[:2], f"as `{DELETE_FIELD}` and `{DELETE_MARKER}`"),
-    option(
+    )
+    merge_mode: str | None = custom(
+        lambda options: options.get(WRITE_MERGE_MODE) or options.get(MERGE_MODE),
+        option(
+            (MERGE_MODE, WRITE_MERGE_MODE),
+            "the [merge mode](../explanation/merge-modes.md)",
+            default="from `order_by`",
+        ),
+    )
+    payload: str = custom(_payload, option((PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS), "a payload class"))
+    partial_update_mode: str = text(PARTIAL_UPDATE_MODE, "`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`")
+    unavailable: str = text(MERGE_PROPERTIES[2], "the marker of `FILL_UNAVAILABLE`")
+    deletes: tuple[str, str] | None = custom(
+        delete_rule, option(MERGE_PROPERTIES[:2], f"as `{DELETE_FIELD}` and `{DELETE_MARKER}`")
+    )
+    change_logs: bool = flag(
         CDC_ENABLED,
         "write change logs for "
         "[change data capture](../how-to/create-tables.md#record-changes-for-change-data-capture)",
         default=False,
-    ),
-    option(CDC_MODE, "or `DATA_BEFORE`, `OP_KEY_ONLY`", default="DATA_BEFORE_AFTER"),
-)
-"""Additional options of `create_table`: the table stores them, or what follows from them."""
+    )
+    change_log_mode: str | None = custom(
+        lambda options: options.get(CDC_MODE),
+        option(CDC_MODE, "or `DATA_BEFORE`, `OP_KEY_ONLY`", default="DATA_BEFORE_AFTER"),
+    )
+
 
 KNOWN_OPTIONS = frozenset(
     (
         *(name for group in GROUPS for name in option_names(group)),
-        *(name for each in (*TIME_PARTITIONS, *DELETE_RULE, SLASHES) for name in each.names),
+        *(name for each in (*TIME_PARTITIONS, *DELETE_RULE) for name in each.names),
+        SLASH_DATES,
     )
 )
-CREATE_OPTIONS = tuple(name for each in NEW_TABLE for name in each.names)
+CREATE_OPTIONS = option_names(CreateOptions)
 
 
 def check_options(
