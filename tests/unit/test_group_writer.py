@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.batch_queue import BatchQueue, Entry, Limits
+from pyhudi.clock import SystemClock
+from pyhudi.config.actions import Instant
 from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
@@ -29,7 +32,10 @@ from pyhudi.errors import (
     UnsupportedTableFeature,
     WriterTimeout,
 )
+from pyhudi.timeline.archive import Archive
+from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.transaction import Transaction
+from pyhudi.write.group_commit import Batch
 from tests.helpers import group_writer_process
 from tests.helpers.group_writer_process import ROWS
 from tests.helpers.table_builder import SMALL, TableBuilder
@@ -62,6 +68,21 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.001)
+
+
+class Ticks(SystemClock):
+    """A clock that a test moves."""
+
+    ms = 0
+
+    def ticks_ms(self) -> int:
+        return self.ms
+
+
+class Rows:
+    """A batch, as a queue sees it."""
+
+    num_rows = nbytes = 1
 
 
 class Gate:
@@ -143,6 +164,29 @@ class TestCommits:
         with table.writer(max_seconds=0.3) as writer:
             futures = [writer.insert(TABLE.rows(key)) for key in "ab"]
             assert {future.result(60).rows_inserted for future in futures} == {2}
+
+    def test_commit_waits_for_callers_of_the_last_one(self) -> None:
+        clock, batch = Ticks(), cast("Batch", Rows())
+        queue = BatchQueue(Limits(100, None, 100), clock)
+
+        def put() -> None:
+            queue.put(Entry(batch, pyhudi.CommitFuture()), timeout=None)
+
+        put()
+        assert queue._ms_to_commit() == 0
+        assert len(queue.remove(1)) == 1
+        put()
+        # The caller of the first batch is about to submit another one.
+        queue.expect(1, took_ms=100)
+        clock.ms += 5
+        assert queue._ms_to_commit() == 20
+        put()
+        assert queue._ms_to_commit() == 0
+        queue.remove(2)
+        queue.expect(2, took_ms=100)
+        clock.ms += 60_000
+        put()
+        assert queue._ms_to_commit() == 25
 
     def test_future_knows_rows_of_its_batch(self, table: pyhudi.HudiTable) -> None:
         with table.writer() as writer:
@@ -228,6 +272,31 @@ class TestCommitIds:
         active = {commit.requested for commit in table.refresh().state.timeline.commits}
         assert future.result().instant not in active
         assert table.insert(TABLE.rows("a"), commit_id="a").was_written_before
+
+    def test_writer_reads_each_archived_commit_once(
+        self, table: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(6):
+            table.upsert(TABLE.rows("z", v=number), commit_id=str(number))
+        table.clean(retain=1)
+        table.archive(min_commits=2, max_commits=3)
+        reads: list[str] = []
+        read = Archive.commit_metadata
+
+        def note(archive: Archive, instant: Instant) -> CommitMetadata:
+            reads.append(instant.requested)
+            return read(archive, instant)
+
+        monkeypatch.setattr(Archive, "commit_metadata", note)
+        with table.writer() as writer:
+            writer.upsert(TABLE.rows("a"), commit_id="a").result()
+            archived = len(reads)
+            assert archived
+            writer.upsert(TABLE.rows("b"), commit_id="b").result()
+            assert len(reads) == archived
+            assert writer.upsert(TABLE.rows("z"), commit_id="0").result().was_written_before
+            assert writer.upsert(TABLE.rows("a"), commit_id="a").result().was_written_before
+        assert values(table)["z"] == 5
 
 
 class TestErrors:

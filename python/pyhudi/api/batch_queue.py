@@ -14,6 +14,10 @@ from pyhudi.config.formatting import size_text
 from pyhudi.errors import ConfigError, WriterTimeout
 from pyhudi.write.group_commit import Batch
 
+_GRACE = 4
+"""The next commit waits for this part of the last one's duration."""
+_MAX_GRACE_MS = 1000
+
 
 @dataclass(eq=False)
 class Entry:
@@ -30,8 +34,8 @@ class Limits:
     """The most of one commit. One batch may exceed rows and bytes; then it is alone."""
 
     rows: int
-    seconds: float
-    """How long the first batch of a commit waits for others."""
+    seconds: float | None
+    """How long the first batch of a commit waits for others; None: see `BatchQueue.expect`."""
     bytes: int
     """Also of the batches that wait."""
 
@@ -47,6 +51,9 @@ class BatchQueue:
         self._rows = self._bytes = 0
         self._line: deque[Entry] = deque()
         self._hurrying = 0
+        self._expected = 0
+        self._committed_ms = 0
+        self._grace_ms = 0.0
         self._is_closed = False
 
     def put(
@@ -120,8 +127,26 @@ class BatchQueue:
         is_full = self._rows >= self._limits.rows or self._bytes >= self._limits.bytes
         if is_full or self._line or self._hurrying or self._is_closed:
             return 0
-        due_ms = self._queued[0].admitted_ms + self._limits.seconds * 1000
-        return due_ms - self._clock.ticks_ms()
+        first_ms, seconds = self._queued[0].admitted_ms, self._limits.seconds
+        if seconds is not None:
+            return first_ms + seconds * 1000 - self._clock.ticks_ms()
+        if len(self._queued) >= self._expected:
+            return 0
+        return max(first_ms, self._committed_ms) + self._grace_ms - self._clock.ticks_ms()
+
+    def expect(self, count: int, took_ms: int) -> None:
+        """Let the next commit wait for the callers whose batches are about to be confirmed.
+
+        Most callers submit their next batch then. Without this, a commit would have those that wait
+        already, and the next one the others: half as many each. Called before the futures have
+        results.
+
+        count: batches of the commit. took_ms: its duration, a quarter of which is the longest wait.
+        """
+        with self._changed:
+            self._expected = count + len(self._queued) + len(self._line)
+            self._committed_ms = self._clock.ticks_ms()
+            self._grace_ms = min(took_ms / _GRACE, _MAX_GRACE_MS)
 
     def _candidates(self) -> list[Entry]:
         entries: list[Entry] = []

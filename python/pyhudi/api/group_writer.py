@@ -43,6 +43,7 @@ from pyhudi.write.group_commit import (
     count_combinable,
     write_batches,
 )
+from pyhudi.write.idempotency import SearchedCommits
 from pyhudi.write.write_context import WriteContext
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class GroupWriter:
         self._lock = threading.Lock()
         self._pending: set[Future[WriteResult]] = set()
         self._failed: list[CommitFuture] = []
+        self._searched = SearchedCommits()
         self._has_ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pyhudi-writer", daemon=True)
         threads.start(self._thread)
@@ -427,8 +429,11 @@ class GroupWriter:
             return
         repeated: dict[str, WriteResult] = {}
         batches = [entry.batch for entry in entries]
+        started_ms = self._clock.ticks_ms()
         try:
-            result = self._table._write(write_batches, False, batches, repeated)  # noqa: SLF001
+            result = self._table._write(  # noqa: SLF001
+                write_batches, False, batches, repeated, self._searched
+            )
         except Exception as error:  # noqa: BLE001  the futures raise it
             if len(entries) > 1 and not isinstance(error, _OF_ALL_BATCHES):
                 half = len(entries) // 2
@@ -440,6 +445,7 @@ class GroupWriter:
             self._fail(entries, error, repeated)
             raise
         else:
+            self._queue.expect(len(entries), self._clock.ticks_ms() - started_ms)
             for entry in entries:
                 entry.future.set_result(repeated.get(entry.batch.commit_id or "", result))
 

@@ -347,12 +347,14 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(max_rows=arg.whole, max_seconds=arg.seconds, max_bytes=arg.whole)
+    @arg.check_arguments(
+        max_rows=arg.whole, max_seconds=arg.optional(arg.seconds), max_bytes=arg.whole
+    )
     def writer(
         self,
         *,
         max_rows: int = 1_000_000,
-        max_seconds: float = 0.01,
+        max_seconds: float | None = None,
         max_bytes: int = 128 * 1024 * 1024,
     ) -> GroupWriter:
         """Return a writer that commits the batches of many callers together.
@@ -367,7 +369,8 @@ class WriteOperations(TableHandle):
         Args:
             max_rows: maximum number of rows of a commit; a larger batch has a commit of its own.
             max_seconds: how long the first batch of a commit waits for others. A larger value makes
-                fewer and larger commits.
+                fewer and larger commits. None: until as many batches wait as callers had some at
+                the last commit, at most a quarter of the time that it took.
             max_bytes: maximum size of the batches of a commit in memory, and of those that wait for
                 the next one; beyond it, callers wait. A larger batch is accepted if none waits.
 

@@ -36,7 +36,7 @@ from pyhudi.schema.key_generator import KeySpec
 from pyhudi.schema.payloads import batch_mode, merge_on_rewrite
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import upsert
-from pyhudi.write.idempotency import find_commits_by_ids
+from pyhudi.write.idempotency import SearchedCommits, find_commits_by_ids
 from pyhudi.write.partial_update import check_partial, partial_rows
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
@@ -181,6 +181,7 @@ def write_batches(
     table: WritableTable,
     batches: Sequence[Batch],
     repeated: dict[str, WriteResult] | None = None,
+    searched: SearchedCommits | None = None,
     *,
     clock: Clock | None = None,
 ) -> WriteResult:
@@ -189,12 +190,12 @@ def write_batches(
     Raises as the operation of the batches does, whose result is returned.
 
     batches: as `count_combinable` allows. repeated: gets the results of the earlier commits by id,
-    and is cleared first.
+    and is cleared first. searched: as `find_commits_by_ids` takes it.
     """
     done = {} if repeated is None else repeated
     done.clear()
     ids = [batch.commit_id for batch in batches if batch.commit_id is not None]
-    done.update(find_commits_by_ids(table, ids, clock))
+    done.update(find_commits_by_ids(table, ids, clock, searched))
     remaining = [batch for batch in batches if batch.commit_id not in done]
     if not remaining:
         return done[ids[0]]
