@@ -76,9 +76,7 @@ class BucketIndex(Index):
         """
         existing = {self.location_of(group.slice) for group in groups}
         new = [
-            self._planned_group(table, *location)
-            for location in locations
-            if location not in existing
+            self._new_group(table, *location) for location in locations if location not in existing
         ]
         shared = table.options.index.shares_buckets
         shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
@@ -89,9 +87,9 @@ class BucketIndex(Index):
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
         return [*groups, *new]
 
-    def _planned_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+    def _new_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
         number = int(identity.removeprefix(_BUCKET))
-        return bucket_lookup.planned_group(
+        return bucket_lookup.new_group(
             partition, bucket_lookup.new_file_id(number, table.new_file_id)
         )
 
@@ -106,5 +104,5 @@ class HashRingIndex(BucketIndex):
     def identity(self, file_id: str) -> str:
         return file_id
 
-    def _planned_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
-        return bucket_lookup.planned_group(partition, identity, by_log=True)
+    def _new_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
+        return bucket_lookup.new_group(partition, identity, by_log=True)

@@ -71,7 +71,7 @@ def tag(
         needs_group = pa.repeat(pa.scalar(value=True), rows.num_rows)
     groups = [] if rewrite else groups
 
-    def new_group(partition: str, bucket: int) -> FileGroup:
+    def bucket_group(partition: str, bucket: int) -> FileGroup:
         file_id = new_file_id(bucket, table.new_file_id, shared=shared)
         if file_id in replaced_ids.get(partition, {}):
             if in_logs:
@@ -81,10 +81,10 @@ def tag(
                     msg, hint="Write to the bucket once without this mode."
                 )
             file_id = new_file_id(bucket, table.new_file_id)
-        return planned_group(partition, file_id, by_log=in_logs)
+        return new_group(partition, file_id, by_log=in_logs)
 
     buckets = key_hash.buckets(flat(rows.column(RECORD_KEY)), count)
-    return assign_to_buckets(rows, buckets, needs_group, groups, existing, new_group)
+    return assign_to_buckets(rows, buckets, needs_group, groups, existing, bucket_group)
 
 
 def bucket_of(file_id: str) -> int:
@@ -106,7 +106,7 @@ def is_shared(file_id: str) -> bool:
     return file_id.endswith(_SHARED_ENDING)
 
 
-def planned_group(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
+def new_group(partition: str, file_id: str, *, by_log: bool = False) -> FileGroup:
     """Return a file group that has no file yet."""
     return FileGroup(FileSlice(partition, file_id, "", None), starts_with_log=by_log)
 

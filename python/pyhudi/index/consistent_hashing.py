@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.index.bucket_lookup import assign_to_buckets, detect_hash, planned_group
+from pyhudi.index.bucket_lookup import assign_to_buckets, detect_hash, new_group
 from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.index.replaced_buckets import find_replaced_file_ids, usable_ring
 from pyhudi.slices.bucket_hash import KeyHash
@@ -65,7 +65,7 @@ def tag(
         needs_group,
         groups,
         existing,
-        lambda path, node: planned_group(path, _file_id(rings[path][node]), by_log=not rewrite),
+        lambda path, node: new_group(path, _file_id(rings[path][node]), by_log=not rewrite),
     )
 
 
