@@ -17,7 +17,7 @@ from moto import mock_aws
 import pyhudi
 from pyhudi.catalog import GlueCatalog
 from pyhudi.catalog.protocol import CatalogPartition
-from pyhudi.catalog.sync import same_place
+from pyhudi.catalog.sync import is_same_location
 from pyhudi.cli import main
 from pyhudi.errors import (
     AfterCommitWarning,
@@ -245,7 +245,7 @@ def test_glue_sync_restores_moved_partition(service: Any, tmp_path: Path, folder
     ],
 )
 def test_locations_are_told_apart(one: str, other: str, same: bool) -> None:
-    assert same_place(one, other) is same
+    assert is_same_location(one, other) is same
 
 
 def test_glue_sync_is_idempotent(service: Any, tmp_path: Path) -> None:

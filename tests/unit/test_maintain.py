@@ -10,7 +10,7 @@ import pytest
 
 import pyhudi
 from pyhudi.admin import maintain, run_service
-from pyhudi.admin.health import look
+from pyhudi.admin.health import assess_health
 from pyhudi.admin.maintain import Budget, maintain_for_ever, parts
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
@@ -225,10 +225,10 @@ def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise StorageError("gone for a moment")
-        return look(*given, **more)
+        return assess_health(*given, **more)
 
     monkeypatch.setattr(SystemClock, "sleep", sleep)
-    monkeypatch.setattr(maintain, "look", sometimes)
+    monkeypatch.setattr(maintain, "assess_health", sometimes)
     with (
         pytest.warns(MaintenanceWarning, match="gone for a moment"),
         pytest.raises(KeyboardInterrupt),

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from pyhudi.admin import check_files, check_metadata
 from pyhudi.admin.check_contents import (
-    FactsTask,
     FilesTask,
     OrderTask,
-    look_at_facts,
-    look_at_files,
-    look_at_order,
+    StatsCheckTask,
+    check_file_stats,
+    check_key_order,
+    find_damaged_files,
 )
-from pyhudi.admin.check_files import Named, StoredTable
+from pyhudi.admin.check_files import RecordedFiles, StoredTable
 from pyhudi.admin.check_findings import CheckResult, Finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
 from pyhudi.cached_property import cached_property
@@ -41,8 +41,8 @@ _UNREADABLE = ("damaged_file", "missing_source")
 
 
 @dataclass(frozen=True)
-class _Look:
-    """The state that all parts of a deep check need."""
+class _DeepCheck:
+    """The state that all parts of a deep check share."""
 
     table: TableSnapshot
     engine: Engine
@@ -84,7 +84,7 @@ def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> C
     if config.metadata_partitions:
         metadata, metadata_findings = _metadata(table, recorded, stored)
         findings += metadata_findings
-    state = _Look(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
+    state = _DeepCheck(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
     if deep:
         findings += check_files.check_archived(timeline, stored)
         findings += _contents(state, stored)
@@ -95,7 +95,7 @@ def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> C
 
 
 def _metadata(
-    table: TableSnapshot, named: Named, stored: StoredTable
+    table: TableSnapshot, recorded: RecordedFiles, stored: StoredTable
 ) -> tuple[MetadataTable | None, list[Finding]]:
     try:
         findings = list(check_metadata.check_timelines(table.storage, table.timeline))
@@ -106,28 +106,28 @@ def _metadata(
     )
     findings += metadata_findings
     if metadata is not None:
-        findings += check_metadata.check_listing(metadata, table.timeline, named, stored)
+        findings += check_metadata.check_listing(metadata, table.timeline, recorded, stored)
     return metadata, findings
 
 
 # --- the deep part --------------------------------------------------------------------------------
 
 
-def _contents(look: _Look, stored: StoredTable) -> list[Finding]:
-    results = look.engine.run(
-        look_at_files, _files_tasks(look, stored), label="check footers and blocks"
+def _contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
+    results = state.engine.run(
+        find_damaged_files, _files_tasks(state, stored), label="check footers and blocks"
     )
     findings = [finding for result in results for finding in result]
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
-    whole = [slice_ for slice_ in look.slices if not damaged & set(_names(slice_))]
-    statistics_results = look.engine.run(
-        look_at_facts, list(_facts_tasks(look, whole)), label="compare statistics"
+    whole = [slice_ for slice_ in state.slices if not damaged & set(_names(slice_))]
+    statistics_results = state.engine.run(
+        check_file_stats, list(_stats_tasks(state, whole)), label="compare statistics"
     )
     findings += [finding for result in statistics_results for finding in result]
-    findings += _orders(look)
-    if look.table.config.populate_meta_fields and RECORD_KEY in look.table.columns.names:
-        tasks, rules = _key_tasks(look, whole)
-        findings += check_keys(look.engine, tasks, rules, look.memory)
+    findings += _orders(state)
+    if state.table.config.populate_meta_fields and RECORD_KEY in state.table.columns.names:
+        tasks, rules = _key_tasks(state, whole)
+        findings += check_keys(state.engine, tasks, rules, state.memory)
     return findings
 
 
@@ -137,14 +137,14 @@ def _names(slice_: FileSlice) -> Iterator[tuple[str, str]]:
         yield (slice_.partition, slice_.base.name)
 
 
-def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
-    committed = look.table.timeline.is_committed
+def _files_tasks(state: _DeepCheck, stored: StoredTable) -> list[FilesTask]:
+    committed = state.table.timeline.is_committed
     paths: dict[str, list[tuple[str, bool]]] = {}
     for path, file in stored.files.items():
         if committed(file.instant):
             paths.setdefault(file.partition, []).append((path, file.is_log))
-    storage = look.table.storage
-    sources = sources_of(storage, look.table.config, stored.files)
+    storage = state.table.storage
+    sources = sources_of(storage, state.table.config, stored.files)
     return [
         FilesTask(
             storage,
@@ -156,15 +156,15 @@ def _files_tasks(look: _Look, stored: StoredTable) -> list[FilesTask]:
     ]
 
 
-def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
-    metadata = look.metadata
+def _stats_tasks(state: _DeepCheck, slices: list[FileSlice]) -> Iterator[StatsCheckTask]:
+    metadata = state.metadata
     if metadata is None:
         return
     columns = pa.schema([])
-    if look.has(COLUMN_STATS):
-        columns = statistics_columns(metadata.definitions, look.table.columns)
+    if state.has(COLUMN_STATS):
+        columns = statistics_columns(metadata.definitions, state.table.columns)
     groups = {
-        name: tuple(metadata.file_groups(name)) if look.has(name) else ()
+        name: tuple(metadata.file_groups(name)) if state.has(name) else ()
         for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
     }
     if not any(groups.values()):
@@ -176,8 +176,8 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
         group += [(slice_.base.path, False)] if slice_.base else []
         group += [(log.path, True) for log in slice_.logs]
     for partition in sorted(paths):
-        yield FactsTask(
-            look.table.storage,
+        yield StatsCheckTask(
+            state.table.storage,
             partition,
             tuple(paths[partition]),
             columns,
@@ -188,14 +188,14 @@ def _facts_tasks(look: _Look, slices: list[FileSlice]) -> Iterator[FactsTask]:
         )
 
 
-def _orders(look: _Look) -> list[Finding]:
+def _orders(state: _DeepCheck) -> list[Finding]:
     """Return base files of the metadata table whose key order makes Hudi miss keys."""
-    metadata = look.metadata
+    metadata = state.metadata
     if metadata is None:
         return []
-    listed = [_order_tasks(metadata, name) for name in look.table.config.metadata_partitions]
+    listed = [_order_tasks(metadata, name) for name in state.table.config.metadata_partitions]
     tasks = [task for task in chain.from_iterable(listed) if isinstance(task, OrderTask)]
-    results = look.engine.run(look_at_order, tasks, label="look at the order of keys")
+    results = state.engine.run(check_key_order, tasks, label="check the order of keys")
     damage = [item for item in chain.from_iterable(listed) if isinstance(item, Finding)]
     return [*damage, *chain.from_iterable(results)]
 
@@ -208,38 +208,38 @@ def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding
         return [Finding("damaged_file", "error", "", name, "", without_hint(error))]
 
 
-def _find_duplicate_keys(look: _Look) -> list[Finding]:
-    """Return duplicate keys, as far as the rows alone show them."""
-    rules = KeyRules(one_table=not _is_partitioned(look), index=False)
-    return check_keys(look.engine, _slice_tasks(look, look.slices), rules, look.memory)
+def _find_duplicate_keys(state: _DeepCheck) -> list[Finding]:
+    """Return duplicate keys that the rows alone show."""
+    rules = KeyRules(one_table=not _is_partitioned(state), index=False)
+    return check_keys(state.engine, _slice_tasks(state, state.slices), rules, state.memory)
 
 
-def _is_partitioned(look: _Look) -> bool:
-    definition = None if look.metadata is None else look.metadata.definitions.get(RECORD_INDEX)
+def _is_partitioned(state: _DeepCheck) -> bool:
+    definition = None if state.metadata is None else state.metadata.definitions.get(RECORD_INDEX)
     return definition is not None and definition.is_partitioned
 
 
 def _slice_tasks(
-    look: _Look, slices: list[FileSlice], *columns: str
+    state: _DeepCheck, slices: list[FileSlice], *columns: str
 ) -> list[SliceKeys | IndexKeys]:
-    share = look.memory // (2 * look.engine.tasks_per_process)
+    share = state.memory // (2 * state.engine.tasks_per_process)
     request = ScanRequest(output=(RECORD_KEY, *columns), memory_limit=share)
-    reads = slice_tasks(look.table, request, slices, merge_rule(look.table))
+    reads = slice_tasks(state.table, request, slices, merge_rule(state.table))
     return [SliceKeys(read) for read in reads]
 
 
 def _key_tasks(
-    look: _Look, slices: list[FileSlice]
+    state: _DeepCheck, slices: list[FileSlice]
 ) -> tuple[list[SliceKeys | IndexKeys], KeyRules]:
-    fields = look.table.config.record_key_fields
-    has_column = len(fields) == 1 and fields[0] in look.table.columns.names
-    tasks = _slice_tasks(look, slices, *(fields if has_column else ()))
-    metadata = look.metadata
-    index = index_from_options(IndexOptions.of(look.table.options))
+    fields = state.table.config.record_key_fields
+    has_column = len(fields) == 1 and fields[0] in state.table.columns.names
+    tasks = _slice_tasks(state, slices, *(fields if has_column else ()))
+    metadata = state.metadata
+    index = index_from_options(IndexOptions.of(state.table.options))
     one_table = index is not None and index.is_global and not index.is_record_index
-    if metadata is None or not look.has(RECORD_INDEX):
+    if metadata is None or not state.has(RECORD_INDEX):
         return tasks, KeyRules(one_table, index=False)
-    partitioned = _is_partitioned(look)
+    partitioned = _is_partitioned(state)
     paths = sorted({slice_.partition for slice_ in slices}) if partitioned else [None]
     for path in paths:
         groups = metadata.file_groups(RECORD_INDEX, path)

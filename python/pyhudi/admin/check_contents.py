@@ -34,7 +34,7 @@ class FilesTask:
 
 
 @dataclass(frozen=True)
-class FactsTask:
+class StatsCheckTask:
     """Check whether statistics and filters cover the current files of a partition."""
 
     storage: Storage
@@ -58,7 +58,7 @@ class OrderTask:
     path: str
 
 
-def look_at_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
+def check_key_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
     """Return keys that Hudi may miss, because it sorts and looks up in different orders."""
     try:
         order = _native.hfile_order(task.storage.native, task.path)
@@ -74,7 +74,7 @@ def look_at_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
     return [Finding("metadata_key_order", "warning", "", task.path, expected, message)]
 
 
-def look_at_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
+def find_damaged_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
     """Return the damaged files."""
     return [damage for path, is_log in task.paths for damage in _damage(task, path, is_log=is_log)]
 
@@ -116,7 +116,7 @@ def _source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterato
         yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", message)
 
 
-def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
+def check_file_stats(task: StatsCheckTask, _attempt: Attempt) -> list[Finding]:
     """Return statistics and filters that are missing or too narrow."""
     findings: list[Finding] = []
     try:
@@ -130,7 +130,7 @@ def look_at_facts(task: FactsTask, _attempt: Attempt) -> list[Finding]:
     return findings
 
 
-def _statistics(task: FactsTask) -> Iterator[Finding]:
+def _statistics(task: StatsCheckTask) -> Iterator[Finding]:
     whole = open_together(task.of_partitions) if task.of_partitions else None
     gaps = _native.statistics_gaps(
         task.storage.native,
@@ -151,7 +151,7 @@ def _statistics(task: FactsTask) -> Iterator[Finding]:
         yield Finding(finding_type, severity, task.partition, item, row["expected"], actual)
 
 
-def _filters(task: FactsTask) -> Iterator[Finding]:
+def _filters(task: StatsCheckTask) -> Iterator[Finding]:
     names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
     paths = pa.array([task.partition] * len(names), pa.string())
     entries = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])

@@ -63,15 +63,15 @@ class StoredTable:
 
 
 @dataclass
-class Named:
+class RecordedFiles:
     """The files that the active timeline records, by path."""
 
     written: dict[str, int] = field(default_factory=dict)
     """Files of completed commits, with their sizes."""
     removed: set[str] = field(default_factory=set)
-    going: set[str] = field(default_factory=set)
+    being_cleaned: set[str] = field(default_factory=set)
     """Files that pending cleans remove; some may still exist, and the metadata table lists them."""
-    kept: set[str] = field(default_factory=set)
+    retained: set[str] = field(default_factory=set)
     """Log files that a rollback retained or wrote."""
     rolled_back: set[str] = field(default_factory=set)
     """Rolled-back instants; without compactions and clusterings that Hudi completed after an
@@ -114,29 +114,29 @@ def _to_stored_file(entry: Entry, directory: str, extension: str | None) -> Stor
     return None if log is None else StoredFile(entry, directory, log.instant, is_log=True)
 
 
-def collect_recorded_files(timeline: Timeline) -> Named:
+def collect_recorded_files(timeline: Timeline) -> RecordedFiles:
     """Collect what completed instants record about files, and what pending cleans remove."""
-    named = Named()
+    recorded = RecordedFiles()
     for _, files in timeline.files_of_commits():
         for file in files:
             if file.path:
-                named.written[file.path] = max(named.written.get(file.path, 0), file.size)
-            named.written.update(file.change_logs)
+                recorded.written[file.path] = max(recorded.written.get(file.path, 0), file.size)
+            recorded.written.update(file.change_logs)
     for instant in timeline.filter_completed(CLEAN):
-        _take_clean(named, timeline.read(instant) or {})
+        _add_clean(recorded, timeline.read(instant) or {})
     for instant in timeline.pending(CLEAN):
         for partition, names in files_of_plan(timeline.plan(instant) or {}).items():
-            named.going |= set(_paths(partition, names))
-    named.removed |= named.going
+            recorded.being_cleaned |= set(_paths(partition, names))
+    recorded.removed |= recorded.being_cleaned
     for instant in timeline.filter_completed(ROLLBACK):
-        _take_rollback(named, timeline.read(instant) or {})
+        _add_rollback(recorded, timeline.read(instant) or {})
     for instant in timeline.filter_completed(RESTORE):
         restored = (timeline.read(instant) or {}).get("hoodieRestoreMetadata") or {}
         for rollbacks in restored.values():
             for record in rollbacks:
-                _take_rollback(named, record)
-    named.rolled_back -= _find_completed_while_archiving(timeline, named.rolled_back)
-    return named
+                _add_rollback(recorded, record)
+    recorded.rolled_back -= _find_completed_while_archiving(timeline, recorded.rolled_back)
+    return recorded
 
 
 def _find_completed_while_archiving(timeline: Timeline, rolled_back: Iterable[str]) -> set[str]:
@@ -148,21 +148,21 @@ def _find_completed_while_archiving(timeline: Timeline, rolled_back: Iterable[st
     return {commit.requested for commit in archived}
 
 
-def _take_clean(named: Named, record: Mapping[str, Any]) -> None:
+def _add_clean(recorded: RecordedFiles, record: Mapping[str, Any]) -> None:
     for metadata in ("partitionMetadata", "bootstrapPartitionMetadata"):
         for path, part in (record.get(metadata) or {}).items():
-            named.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
-            named.removed |= set(_paths(path, part.get("deletePathPatterns") or ()))
+            recorded.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
+            recorded.removed |= set(_paths(path, part.get("deletePathPatterns") or ()))
             if part.get("isPartitionDeleted"):
-                named.deleted_partitions.add(path)
+                recorded.deleted_partitions.add(path)
 
 
-def _take_rollback(named: Named, record: Mapping[str, Any]) -> None:
-    named.rolled_back |= set(record.get("commitsRollback") or ())
+def _add_rollback(recorded: RecordedFiles, record: Mapping[str, Any]) -> None:
+    recorded.rolled_back |= set(record.get("commitsRollback") or ())
     for path, part in (record.get("partitionMetadata") or {}).items():
-        named.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
+        recorded.removed |= set(_paths(path, part.get("successDeleteFiles") or ()))
         for logs in ("rollbackLogFiles", "logFilesFromFailedCommit"):
-            named.kept |= set(_paths(path, part.get(logs) or ()))
+            recorded.retained |= set(_paths(path, part.get(logs) or ()))
 
 
 def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
@@ -175,19 +175,21 @@ def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
 # --- findings -------------------------------------------------------------------------------------
 
 
-def check_files(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
+def check_files(
+    timeline: Timeline, recorded: RecordedFiles, stored: StoredTable
+) -> Iterator[Finding]:
     """Yield files that are missing, have another size, or are not recorded by any write."""
-    yield from _missing(timeline, named, stored)
+    yield from _missing(timeline, recorded, stored)
     unnamed = []
     for path, file in stored.files.items():
-        if path in named.written:
-            yield from _other_size(timeline, file, named.written[path])
+        if path in recorded.written:
+            yield from _other_size(timeline, file, recorded.written[path])
         else:
             unnamed += [
-                (path, finding) for finding in _find_unrecorded_file(timeline, named, path, file)
+                (path, finding) for finding in _find_unrecorded_file(timeline, recorded, path, file)
             ]
     retained = (
-        _slices_of_archived_rollbacks(timeline).kept
+        _slices_of_archived_rollbacks(timeline).retained
         if unnamed and logs_are_shared(timeline)
         else set()
     )
@@ -211,9 +213,11 @@ def logs_are_shared(timeline: Timeline) -> bool:
     return not timeline.completes_in_names
 
 
-def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[Finding]:
+def _missing(timeline: Timeline, recorded: RecordedFiles, stored: StoredTable) -> Iterator[Finding]:
     lost = [
-        path for path in named.written if path not in stored.files and path not in named.removed
+        path
+        for path in recorded.written
+        if path not in stored.files and path not in recorded.removed
     ]
     if not lost:
         return
@@ -221,7 +225,7 @@ def _missing(timeline: Timeline, named: Named, stored: StoredTable) -> Iterator[
     for path in lost:
         partition, _, name = path.rpartition("/")
         if path not in cleaned.removed and partition not in cleaned.deleted_partitions:
-            size = f"{named.written[path]} bytes"
+            size = f"{recorded.written[path]} bytes"
             yield Finding("missing_file", "error", partition, name, size, "no file")
 
 
@@ -233,23 +237,23 @@ def was_committed(timeline: Timeline, instant: str) -> bool:
     return not archived or instant < archived[0] or instant in archived
 
 
-def _removals_of_archived_cleans(timeline: Timeline) -> Named:
+def _removals_of_archived_cleans(timeline: Timeline) -> RecordedFiles:
     """Return what archived cleans removed, and partitions that any clean emptied."""
-    removed = Named()
+    removed = RecordedFiles()
     for instant in timeline.filter_completed(CLEAN):
-        _take_clean(removed, timeline.read(instant) or {})
+        _add_clean(removed, timeline.read(instant) or {})
     for instant in timeline.archive.instants():
         if instant.action == CLEAN:
-            _take_clean(removed, timeline.archive.read(instant) or {})
+            _add_clean(removed, timeline.archive.read(instant) or {})
     return removed
 
 
-def _slices_of_archived_rollbacks(timeline: Timeline) -> Named:
+def _slices_of_archived_rollbacks(timeline: Timeline) -> RecordedFiles:
     """Return what archived rollbacks retained: a slice with their log files may still exist."""
-    recorded = Named()
+    recorded = RecordedFiles()
     for instant in timeline.archive.instants():
         if instant.action == ROLLBACK:
-            _take_rollback(recorded, timeline.archive.read(instant) or {})
+            _add_rollback(recorded, timeline.archive.read(instant) or {})
     return recorded
 
 
@@ -264,13 +268,13 @@ def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Fin
 
 
 def _find_unrecorded_file(
-    timeline: Timeline, named: Named, path: str, file: StoredFile
+    timeline: Timeline, recorded: RecordedFiles, path: str, file: StoredFile
 ) -> Iterator[Finding]:
     instant = file.instant
-    if path in named.kept or _is_pending(timeline, instant):
+    if path in recorded.retained or _is_pending(timeline, instant):
         return
     committed = timeline.is_committed(instant)
-    if instant in named.rolled_back:
+    if instant in recorded.rolled_back:
         severity: Severity = "error" if committed else "warning"
         yield _of("rolled_back_file", severity, file, "no file of a rolled back write")
         return
@@ -312,9 +316,9 @@ def check_plans(timeline: Timeline) -> Iterator[Finding]:
             yield Finding("empty_plan", "error", "", str(instant), "a plan", "none")
 
 
-def check_partitions(stored: StoredTable, named: Named) -> Iterator[Finding]:
+def check_partitions(stored: StoredTable, recorded: RecordedFiles) -> Iterator[Finding]:
     """Yield directories with files of commits that no listing would recognize as partitions."""
-    folders = {file.partition for path, file in stored.files.items() if path in named.written}
+    folders = {file.partition for path, file in stored.files.items() if path in recorded.written}
     for folder in sorted(folders - stored.partitions):
         expected = ".hoodie_partition_metadata"
         yield Finding("no_partition_metadata", "error", folder, "", expected, "no such file")

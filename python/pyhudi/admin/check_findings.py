@@ -1,4 +1,4 @@
-"""The findings of a check. Other modules find them."""
+"""The findings of a check as a result; other modules run the checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Finding:
-    """One difference."""
+    """One difference between the timeline, storage and the metadata table."""
 
     kind: str
     """Type of the finding: see the table of types in `docs/reference/check-findings.md`."""
@@ -102,7 +102,7 @@ class CheckResult(HtmlRepr):
 
 
 def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return errors first, then by type and place, each finding once."""
+    """Return errors first, then by type and location, each finding once."""
     rank = {"error": 0, "warning": 1}
     return tuple(
         sorted(

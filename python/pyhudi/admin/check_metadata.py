@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyhudi.admin.check_files import Named, StoredTable, logs_are_shared
+from pyhudi.admin.check_files import RecordedFiles, StoredTable, logs_are_shared
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.config.actions import DELTA_COMMIT, RESTORE
 from pyhudi.config.file_names import check_own
@@ -92,7 +92,7 @@ def _unreadable(error: Exception) -> Finding:
 
 
 def check_listing(
-    table: MetadataTable, timeline: Timeline, named: Named, stored: StoredTable
+    table: MetadataTable, timeline: Timeline, recorded: RecordedFiles, stored: StoredTable
 ) -> list[Finding]:
     """Compare the files that it lists with storage.
 
@@ -102,9 +102,9 @@ def check_listing(
         listed = table.data_files(table.data_partitions())
     except CorruptTable as error:
         return [_unreadable(error)]
-    going = named.going - stored.files.keys()
+    being_cleaned = recorded.being_cleaned - stored.files.keys()
     listed = {
-        path: [entry for entry in entries if entry.path not in going]
+        path: [entry for entry in entries if entry.path not in being_cleaned]
         for path, entries in listed.items()
     }
     findings = [
@@ -117,13 +117,13 @@ def check_listing(
     }
     for path in sizes:
         check_own(path)
-    findings += _differing(sizes, named, stored)
-    findings += _find_unlisted_files(sizes, timeline, named, stored)
+    findings += _compare_sizes(sizes, recorded, stored)
+    findings += _find_unlisted_files(sizes, timeline, recorded, stored)
     return findings
 
 
-def _differing(
-    sizes: Mapping[str, tuple[str, int]], named: Named, stored: StoredTable
+def _compare_sizes(
+    sizes: Mapping[str, tuple[str, int]], recorded: RecordedFiles, stored: StoredTable
 ) -> Iterator[Finding]:
     for path, (partition, size) in sizes.items():
         name = path.rsplit("/", 1)[-1]
@@ -132,19 +132,22 @@ def _differing(
             yield Finding("metadata_extra_file", "error", partition, name, "no file", "an entry")
         elif file.entry.size != size:
             # Hudi lists log files with rolled-back blocks with a size of 1.
-            severity: Severity = "warning" if path in named.kept else "error"
+            severity: Severity = "warning" if path in recorded.retained else "error"
             both = (f"{file.entry.size} bytes", f"{size} bytes")
             yield Finding("metadata_size_differs", severity, partition, name, *both)
 
 
 def _find_unlisted_files(
-    sizes: Mapping[str, tuple[str, int]], timeline: Timeline, named: Named, stored: StoredTable
+    sizes: Mapping[str, tuple[str, int]],
+    timeline: Timeline,
+    recorded: RecordedFiles,
+    stored: StoredTable,
 ) -> Iterator[Finding]:
     """Yield files of commits that it does not list; it need not list others."""
     for path, file in stored.files.items():
         if path in sizes or not timeline.is_committed(file.instant):
             continue
-        if path in named.written or not (file.is_log and logs_are_shared(timeline)):
+        if path in recorded.written or not (file.is_log and logs_are_shared(timeline)):
             yield Finding(
                 "metadata_missing_file", "error", file.partition, file.name, "an entry", "none"
             )

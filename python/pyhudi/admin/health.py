@@ -1,4 +1,4 @@
-"""The health of a table: how its files and timeline have grown, and which services are worth it.
+"""The health of a table: the state of its files and timeline, and which services are worth it.
 
 Nothing is changed, and no data file is read: a listing of the table and its timeline suffice.
 """
@@ -38,7 +38,7 @@ _LOGS_MOST = 8
 _LOG_SHARE = 5
 """A file group is worth compacting if its log bytes are at least this fraction of its base file."""
 _TINY_BASE = 256 * 1024
-"""Size that a smaller base file counts as: opening it costs a read as much."""
+"""Minimum size that a base file counts as, because opening it costs a read as much."""
 SMALL = 32 * 1024 * 1024
 """A base file of fewer bytes is small."""
 _SMALL_FEW = 4
@@ -130,7 +130,7 @@ class _Total:
         self.bytes += sum(file.size for file in files)
 
 
-def look(table: TableSnapshot) -> Health:
+def assess_health(table: TableSnapshot) -> Health:
     """Return the health of a table, from listings of its files and of its metadata table.
 
     Raises `HistoryUnavailable` if other writers may have removed files of its snapshot,

@@ -44,7 +44,7 @@ Service = Callable[[], object]
 _LOOK = 8
 """Number of delta commits between two searches for file groups with far too many log files."""
 _IO_MIB = 64
-"""Maximum I/O of compacting some of them, so that no small commit waits for long."""
+"""Maximum I/O of compacting some of them, so that a small commit does not wait for long."""
 
 
 def after_commit(
@@ -103,7 +103,7 @@ def _due(
     if _compaction_is_due(table, options):
         request = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(run_service.compact, handle, request, options, clock=clock)
-    elif _is_time_to_look(table, options, archive_options):
+    elif _is_time_to_search(table, options, archive_options):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
     log_options = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, log_options):
@@ -140,7 +140,7 @@ def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool
     return is_due(table.timeline, options, table.generator.next())
 
 
-def _is_time_to_look(
+def _is_time_to_search(
     table: TableSnapshot, options: CompactionOptions, kept: ArchiveOptions
 ) -> bool:
     """Return whether to search for overgrown file groups, which costs a listing."""

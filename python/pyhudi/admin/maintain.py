@@ -1,7 +1,7 @@
-"""Maintenance of a table: check its health, run what is worth most within a budget, check again.
+"""Maintains a table: checks its health, runs the most useful services within a budget, repeats.
 
 The work is divided into units that each end with a commit, or change nothing; the budget is checked
-between units. A service that another writer is running, or is faster with, is left to it.
+between units. A service that another writer is running or completes first is left to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, NoReturn
 
 from pyhudi.admin import run_service
-from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, look
+from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, assess_health
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.clean_options import CleanOptions
@@ -95,11 +95,13 @@ class MaintenanceResult(HtmlRepr):
         return str(self)
 
     def __str__(self) -> str:
-        did = [f"{done.service}: {_did(done)}" for done in self.done] or ["nothing was changed"]
+        did = [f"{done.service}: {_describe_work(done)}" for done in self.done] or [
+            "nothing was changed"
+        ]
         return "\n".join([*did, *(f"left: {reason}" for reason in self.left), str(self.after)])
 
 
-def _did(done: ServiceResult) -> str:
+def _describe_work(done: ServiceResult) -> str:
     written = f"read {done.files_read} files, wrote {done.files_written}"
     return f"{written}, removed {done.files_removed}, instants {', '.join(done.instants) or '-'}"
 
@@ -116,13 +118,17 @@ def maintain(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     began_ms = clock.now_ms()
-    before = look(run_service.open_for_service(handle, clock, changes=not dry_run))
+    before = assess_health(run_service.open_for_service(handle, clock, changes=not dry_run))
     if dry_run:
         advised = tuple(f"{advice.service}: {advice.reason}" for advice in before.advice)
         took = clock.now_ms() - began_ms
         return MaintenanceResult(before, before, (), advised, took, dry_run=True)
     done, left = _do_maintenance(handle, before, budget, memory_limit, clock)
-    after = look(run_service.open_for_service(handle, clock, changes=False)) if done else before
+    after = (
+        assess_health(run_service.open_for_service(handle, clock, changes=False))
+        if done
+        else before
+    )
     took = clock.now_ms() - began_ms
     return MaintenanceResult(before, after, tuple(done), tuple(left), took)
 
@@ -199,7 +205,7 @@ def _units(
     if advice.service == "cluster":
         if not advice.groups:
             pending_clusterings = ClusteringRequest(schedule=False)
-            clustering_options = _joining(handle.options, None)
+            clustering_options = _combine_options(handle.options, None)
             yield partial(
                 run_service.cluster,
                 handle,
@@ -212,7 +218,9 @@ def _units(
         for (partition, _), size in advice.groups.items():
             sizes[partition, ""] += size
         for whole in parts(sizes, max_bytes):
-            clustering_options = _joining(handle.options, {partition for partition, _ in whole})
+            clustering_options = _combine_options(
+                handle.options, {partition for partition, _ in whole}
+            )
             clustering_request = ClusteringRequest()
             yield partial(
                 run_service.cluster,
@@ -224,7 +232,9 @@ def _units(
             )
 
 
-def _joining(options: Mapping[str, str], partitions: Iterable[str] | None) -> ClusteringOptions:
+def _combine_options(
+    options: Mapping[str, str], partitions: Iterable[str] | None
+) -> ClusteringOptions:
     """Return options that combine small files, sort rows as configured, and skip large files."""
     combined = replace(
         ClusteringOptions.of(options),
@@ -235,12 +245,12 @@ def _joining(options: Mapping[str, str], partitions: Iterable[str] | None) -> Cl
     return combined if partitions is None else replace(combined, selected=tuple(sorted(partitions)))
 
 
-def parts(groups: Mapping[GroupKey, int], most: int) -> Iterator[frozenset[GroupKey]]:
-    """Yield file groups in parts of at most `most` bytes, each with at least one group."""
+def parts(groups: Mapping[GroupKey, int], max_bytes: int) -> Iterator[frozenset[GroupKey]]:
+    """Yield file groups in parts of at most `max_bytes` bytes, each with at least one group."""
     part: list[GroupKey] = []
     size = 0
     for group, bytes_read in groups.items():
-        if part and size + bytes_read > most:
+        if part and size + bytes_read > max_bytes:
             yield frozenset(part)
             part, size = [], 0
         part.append(group)

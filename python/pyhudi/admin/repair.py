@@ -1,4 +1,4 @@
-"""Removes files of failed writers that the timeline does not record; `check` finds the same files.
+"""Removes files of failed writers that the timeline does not record; `check` finds them.
 
 No commit lists these files, and no reader should read them: a file with the instant of a commit
 that does not list it is read as a part of that commit. Files that may belong to an active writer

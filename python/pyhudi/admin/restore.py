@@ -54,8 +54,8 @@ def restore(
         return _plan_restore(_load_table(handle, clock), to, dry_run=True)[0]
     # Fail before a lock is created if there is no table.
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as started, handle.lock_manager.critical_section():
-        opened = _at_rest(handle, clock)
+    with _report_partial_rollback() as started, handle.lock_manager.critical_section():
+        opened = _load_without_writers(handle, clock)
         result, commit, targets = _plan_restore(opened, to, dry_run=False)
         if not targets:
             return result
@@ -87,10 +87,10 @@ def roll_back(
     if dry_run:
         return _plan_rollback(_load_table(handle, clock), instant, dry_run=True)[0]
     TableConfig.load(handle.storage, clock)
-    with _changes_told() as started, handle.lock_manager.critical_section():
+    with _report_partial_rollback() as started, handle.lock_manager.critical_section():
         opened = _load_table(handle, clock)
         if _find_instant(opened.timeline, instant).is_completed:
-            opened = _at_rest(handle, clock)
+            opened = _load_without_writers(handle, clock)
         result, target = _plan_rollback(opened, instant, dry_run=False)
         if not target.is_completed:
             return replace(result, instant=_roll_back_failed(opened, target))
@@ -117,14 +117,14 @@ def _plan_rollback(
 
 
 def _check_no_bootstrap(table: TableSnapshot, targets: Sequence[Instant]) -> None:
-    """Refuse to roll back a bootstrap: its index would stay, and the table would lose its rows."""
+    """Raise for a bootstrap: its index would stay, and the table would lose its rows."""
     for target in targets:
         if is_bootstrap(target.requested):
             msg = f"{BOOTSTRAP_PATH} is {table.config.bootstrap_path}: {target} is the bootstrap"
             raise UnsupportedTableFeature(msg, hint="Remove the table; its source files stay.")
 
 
-# --- the table before -----------------------------------------------------------------------------
+# --- loading the table ----------------------------------------------------------------------------
 
 
 def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
@@ -141,7 +141,7 @@ def _load_table(handle: Handle, clock: Clock) -> TableSnapshot:
     return table
 
 
-def _at_rest(handle: Handle, clock: Clock) -> TableSnapshot:
+def _load_without_writers(handle: Handle, clock: Clock) -> TableSnapshot:
     """Return the table without active writers, recovered from failed ones."""
     fence_build(
         open_for_change(handle, clock, metadata_lifecycle.finish_pending_operation(handle, clock))
@@ -186,7 +186,7 @@ def _without_metadata_if_needed(
 
 
 @contextmanager
-def _changes_told() -> Iterator[list[tuple[TableSnapshot, Sequence[Instant]]]]:
+def _report_partial_rollback() -> Iterator[list[tuple[TableSnapshot, Sequence[Instant]]]]:
     """Run a block that rolls back commits; its errors report the commits already rolled back.
 
     Yields a list, for the table and the instants that the block is about to roll back. Raises
@@ -198,11 +198,11 @@ def _changes_told() -> Iterator[list[tuple[TableSnapshot, Sequence[Instant]]]]:
         yield started
     except (KeyboardInterrupt, Exception) as error:
         for table, targets in started:
-            _tell_changes(table, targets, error)
+            _raise_if_rolled_back(table, targets, error)
         raise
 
 
-def _tell_changes(
+def _raise_if_rolled_back(
     table: TableSnapshot, targets: Sequence[Instant], error: KeyboardInterrupt | Exception
 ) -> None:
     try:
@@ -211,7 +211,7 @@ def _tell_changes(
     except Exception:  # noqa: BLE001 - the reason why the storage cannot be read does not matter
         if isinstance(error, KeyboardInterrupt):
             return
-        msg = f"the storage failed while {targets[0]} was rolled back: it may be gone or not"
+        msg = f"the storage failed while {targets[0]} was rolled back: it may be rolled back or not"
         raise CommitUnknown(msg, instant=targets[0].requested) from error
     if not removed:
         return
@@ -251,7 +251,7 @@ def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
     return ""
 
 
-# --- what may be rolled back ----------------------------------------------------------------------
+# --- checks of the target -------------------------------------------------------------------------
 
 
 def _find_instant(timeline: Timeline, instant: str) -> Instant:

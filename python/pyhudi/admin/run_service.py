@@ -75,7 +75,7 @@ def log_compact(
 ) -> ServiceResult:
     """Run `HudiTable.log_compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
-    _check_asked(asked)
+    _check_request(asked)
     if options.least < LEAST_LOG_FILES:
         raise ConfigError(f"min_log_files must be at least {LEAST_LOG_FILES}, not {options.least}")
     run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
@@ -123,7 +123,7 @@ def cluster(
     if partitions is not None:
         paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
         options = replace(options, selected=paths, filter_mode="NONE")
-    _check_asked(asked)
+    _check_request(asked)
     if dry_run:
         return clustering.preview_clustering(opened, options, asked)
     limited = replace(asked, memory_limit=memory_limit(memory))
@@ -166,10 +166,10 @@ def _check(table: TableSnapshot, asked: CompactionRequest) -> None:
     if asked.instant is not None and asked.instant not in pending:
         msg = f"no compaction {asked.instant!r} is pending"
         raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
-    _check_asked(asked)
+    _check_request(asked)
 
 
-def _check_asked(asked: CompactionRequest | ClusteringRequest | LogCompactionRequest) -> None:
+def _check_request(asked: CompactionRequest | ClusteringRequest | LogCompactionRequest) -> None:
     if not asked.schedule and not asked.execute:
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 

@@ -83,10 +83,10 @@ def set_properties(
     clock = clock or SystemClock()
     values = {name: _check_value(name, value) for name, value in changes.items()}
     storage = handle.storage
-    table = open_for_change(handle, clock, _but_for_class(TableConfig.load(storage, clock), values))
+    table = open_for_change(handle, clock, _without_class(TableConfig.load(storage, clock), values))
     with table.lock_manager.critical_section():
         config = TableConfig.load(storage, clock)
-        after, removed = _after(config, values)
+        after, removed = _new_properties(config, values)
         timeline = Timeline.load(storage, config)
         if any(name in values for name in _DELETES):
             _check_no_rows(config, timeline)
@@ -98,7 +98,7 @@ def set_properties(
         check_no_live_writer(table, timeline)
         if after.cdc_mode != config.cdc_mode:
             _check_no_changes(timeline, config)
-        check_writable(storage, _but_for_class(after, values), timeline)
+        check_writable(storage, _without_class(after, values), timeline)
         table.lock_manager.check_held()
         new = {
             name: value
@@ -130,7 +130,7 @@ def _check_value(name: str, value: object) -> str | None:
     raise ConfigError(msg, hint=_HINT)
 
 
-def _after(
+def _new_properties(
     config: TableConfig, values: Mapping[str, str | None]
 ) -> tuple[TableConfig, tuple[str, ...]]:
     """Return the new properties, and the names of those that are removed."""
@@ -165,7 +165,7 @@ def _check_may_name_class(config: TableConfig) -> None:
         raise ConfigError(f"{merge_mode.PAYLOAD_CLASS} cannot be set: {_WINNER}", hint=_HINT)
 
 
-def _but_for_class(config: TableConfig, values: Mapping[str, str | None]) -> TableConfig:
+def _without_class(config: TableConfig, values: Mapping[str, str | None]) -> TableConfig:
     """Return the properties that must be writable, without a class that may be the obstacle."""
     ignored = {merge_mode.PAYLOAD_CLASS} & values.keys()
     return TableConfig({k: v for k, v in config.properties.items() if k not in ignored})

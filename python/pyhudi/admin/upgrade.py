@@ -67,7 +67,7 @@ from pyhudi.schema.virtual_keys import check_virtual_types
 from pyhudi.services.compaction import compact, complete_pending, with_logs
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.missing_files import whole_view
+from pyhudi.slices.missing_files import complete_view
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -106,7 +106,7 @@ class VersionChange(HtmlRepr):
         if self.metadata_removed:
             parts.append(f"metadata table removed: {names_text(self.metadata_removed)}")
         if self.metadata_made:
-            parts.append(f"made again: {names_text(self.metadata_made)}")
+            parts.append(f"rebuilt: {names_text(self.metadata_made)}")
         if self.compaction is not None:
             parts.append(f"compacted first, at {self.compaction}")
         suffix = ", dry run" if self.dry_run else ""
@@ -125,12 +125,12 @@ def change_version(
     if change.before == to:
         return change
     if dry_run:
-        _check_told(handle, to, clock)
+        _check_convertible(handle, to, clock)
         return change
     with build_heartbeat(storage, clock, handle.lock_manager) as (config, by):
         # Another writer may have been faster.
         change = planned(config)
-        _check_told(handle, to, clock)
+        _check_convertible(handle, to, clock)
         if PendingOperation.of(config).changes_layout:
             remove_other_timeline(storage, config)
         without_metadata = _without_metadata(handle, config, clock, by, to)
@@ -222,7 +222,7 @@ def _new_properties(config: TableConfig, to: int, options: Mapping[str, str]) ->
     return converted
 
 
-def _check_told(handle: Handle, to: int, clock: Clock) -> None:
+def _check_convertible(handle: Handle, to: int, clock: Clock) -> None:
     """Raise the errors that writing the timeline's new files would raise."""
     old = TableConfig.load(handle.storage, clock)
     new = TableConfig(_new_properties(old, to, handle.options))
@@ -260,12 +260,12 @@ def _check(storage: Storage, config: TableConfig, timeline: Timeline, to: int, *
     for step in steps(code, to):
         _check_step(storage, config, timeline, step)
     if (6, 8) in steps(code, to) and config.is_merge_on_read:
-        _check_known(storage, config, timeline)
+        _check_log_commits(storage, config, timeline)
     if (8, 6) in steps(code, to) and config.is_merge_on_read:
         _check_times(storage, config, timeline)
 
 
-def _check_known(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
+def _check_log_commits(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
     """Raise `UnsupportedTableFeature` for log files whose commits are no longer recorded.
 
     From version 8 on, a log file belongs to a slice by the completion time of its commit. A log
@@ -364,7 +364,7 @@ _NOT_TOLD = (UNFINISHED, CHECKSUM)
 """Properties whose changes a `VersionChange` does not list."""
 
 
-# --- the deed -------------------------------------------------------------------------------------
+# --- the change -----------------------------------------------------------------------------------
 
 
 def _without_metadata(
@@ -398,7 +398,7 @@ def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str |
     if not merge:
         return None
     work = row_compaction(by)
-    return compact(context.table, work, with_logs(whole_view(context.table)))
+    return compact(context.table, work, with_logs(complete_view(context.table)))
 
 
 def _move(handle: Handle, to: int, clock: Clock) -> None:

@@ -152,7 +152,7 @@ class Diff(Outputs):
 
     @cached_property
     def tasks(self) -> list[MatchTask]:
-        """Tasks for `query.change_rows.diff_task`: the file groups that differ.
+        """Tasks for `query.change_reader.diff_task`: the file groups that differ.
 
         Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice.
         """
@@ -205,7 +205,7 @@ def changes_schema(table: TableSnapshot, images: Images) -> pa.Schema:
 
 
 def diff_rows(table: TableSnapshot) -> pa.Schema:
-    """Return the columns of `query.change_rows.diff_task`."""
+    """Return the columns of `query.change_reader.diff_task`."""
     image = pa.struct(list(image_schema(table)))
     return pa.schema(
         [

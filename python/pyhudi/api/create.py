@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.api.create_cleanup import table_in_making
+from pyhudi.api.create_cleanup import create_or_undo
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
@@ -74,7 +74,7 @@ from pyhudi.write.write_context import Handle, WriteContext
 __all__ = ["create_table", "make_table"]
 
 
-TableKind = Literal["cow", "mor", "COPY_ON_WRITE", "MERGE_ON_READ"]
+TableTypeName = Literal["cow", "mor", "COPY_ON_WRITE", "MERGE_ON_READ"]
 CreateMode = Literal["error", "ignore", "overwrite"]
 
 _TYPES: dict[str, TableType] = {
@@ -107,7 +107,7 @@ def create_table(
     key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None = None,
     order_by: str | Sequence[str] | None = None,
-    type: TableKind = "cow",  # noqa: A002 - the public name
+    type: TableTypeName = "cow",  # noqa: A002 - the public name
     version: int = 9,
     index: str | None = None,
     mode: CreateMode = "error",
@@ -193,7 +193,7 @@ def create_and_fill(
     key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None,
     order_by: str | Sequence[str] | None,
-    type: TableKind,  # noqa: A002 - the public name
+    type: TableTypeName,  # noqa: A002 - the public name
     version: int,
     index: str | None,
     mode: CreateMode,
@@ -255,8 +255,8 @@ def create_and_fill(
                 frame = stack.enter_context(spark("executor_steps").materialize(frame, check_rows))
             handle = Handle(storage, engine or LocalEngine(), handle_options)
             trial = fill if rows is not None or frame is not None else None
-            _make_room(handle, config, partitions, clock, trial)
-        stack.enter_context(table_in_making(storage, config, clock))
+            _remove_existing(handle, config, partitions, clock, trial)
+        stack.enter_context(create_or_undo(storage, config, clock))
         table = open_table(
             uri, storage_options=storage_options, options=handle_options, engine=engine
         )
@@ -269,18 +269,18 @@ def create_and_fill(
     return table
 
 
-def _complete(table: HudiTable, wanted: Collection[str], clock: Clock) -> None:
+def _complete(table: HudiTable, partitions: Collection[str], clock: Clock) -> None:
     """Create the metadata table of a new table, and check that the table can be written to."""
-    if wanted:
-        build_partitions(table, wanted)
+    if partitions:
+        build_partitions(table, partitions)
         table.refresh()
     _ = WriteContext.open(table, clock).index  # Fails if no write is possible.
 
 
-def _make_room(
+def _remove_existing(
     handle: Handle,
     config: TableConfig,
-    wanted: Collection[str],
+    partitions: Collection[str],
     clock: Clock,
     fill: Callable[[HudiTable, Any], object] | None,
 ) -> None:
@@ -299,16 +299,16 @@ def _make_room(
             directory = block.enter_context(TemporaryDirectory(prefix="pyhudi-"))
         make_table(Storage(directory), config, clock)
         own_options = {
-            name: value for name, value in handle.options.items() if name not in _OF_OTHERS
+            name: value for name, value in handle.options.items() if name not in _EXTERNAL_OPTIONS
         }
         table = open_table(directory, options=own_options)
-        _complete(table, wanted, clock)
+        _complete(table, partitions, clock)
         if fill is not None:
             fill(table, table.schema.empty_table())
     remove_table(handle, clock)
 
 
-_OF_OTHERS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
+_EXTERNAL_OPTIONS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 """Options that would make a temporary table visible to other systems."""
 
 

@@ -6,8 +6,10 @@ removed: other files and directories at the location stay.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from pyhudi.api.table_exists import has_table
 from pyhudi.clock import Clock, format_instant
@@ -19,7 +21,7 @@ from pyhudi.config.file_names import (
 )
 from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
-from pyhudi.storage.empty_directories import MadeFolders
+from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.table_directories import make_table
@@ -27,22 +29,23 @@ from pyhudi.txn.heartbeat import Heartbeat
 
 
 @contextmanager
-def table_in_making(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[None]:
-    """Create a table for the duration of the block; an error in the block removes the table.
+def create_or_undo(storage: Storage, config: TableConfig, clock: Clock) -> Iterator[None]:
+    """Create a table before the block, and remove it if the block fails before a commit completes.
 
-    The table stays once a write is complete, even if the block fails later. A heartbeat keeps other
-    writers from overwriting the table while the block runs.
+    A heartbeat keeps other writers from overwriting the table while the block runs.
     """
-    folders = MadeFolders(storage)
+    directories = NewDirectories(storage)
     earlier = {entry.path for entry in storage.list(FOLDER)}
     began = format_instant(clock.now_ms(), config.timezone)
     heartbeat = Heartbeat(storage, clock.uuid(), clock)
-    with _undo_on_error(lambda: _remove_empty(storage, folders, heartbeat)):
+    with _undo_on_error(lambda: _remove_empty(storage, directories, heartbeat)):
         heartbeat.start()
         make_table(storage, config, clock)
-    with _undo_on_error(lambda: _take_away(storage, config, earlier, folders, heartbeat, began)):
+    with _undo_on_error(
+        lambda: _remove_table(storage, config, earlier, directories, heartbeat, began)
+    ):
         yield
-    with suppress(Exception):  # A heartbeat that stays behind expires in two minutes.
+    with suppress(Exception):  # A leftover heartbeat expires in two minutes.
         heartbeat.stop()
 
 
@@ -59,19 +62,19 @@ def _undo_on_error(undo: Callable[[], None]) -> Iterator[None]:
         raise
 
 
-def _remove_empty(storage: Storage, folders: MadeFolders, heartbeat: Heartbeat) -> None:
-    """Clean up after a failed creation; a table of another writer keeps its directories."""
+def _remove_empty(storage: Storage, directories: NewDirectories, heartbeat: Heartbeat) -> None:
+    """Clean up after a failed creation, unless another writer created the table."""
     with suppress(Exception):
         heartbeat.stop()
     if not has_table(storage):
-        folders.remove_empty()
+        directories.remove_empty()
 
 
-def _take_away(
+def _remove_table(
     storage: Storage,
     config: TableConfig,
     earlier: set[str],
-    folders: MadeFolders,
+    directories: NewDirectories,
     heartbeat: Heartbeat,
     began: str,
 ) -> None:
@@ -80,19 +83,19 @@ def _take_away(
     if Timeline.load(storage, config).commits:
         return
     storage.delete(FILE)  # The table does not exist any more after this.
-    if earlier or folders.has(FOLDER):
+    if earlier or directories.existed(FOLDER):
         for entry in storage.list(FOLDER):
             if entry.path not in earlier:
                 storage.delete(entry.path)
     else:
         storage.delete_dir(FOLDER)
     for entry in storage.list():
-        if _is_made_since(storage, entry, began):
+        if _was_written_since(storage, entry, began):
             storage.delete(entry.path)
-    folders.remove_empty()
+    directories.remove_empty()
 
 
-def _is_made_since(storage: Storage, entry: Entry, began: str) -> bool:
+def _was_written_since(storage: Storage, entry: Entry, began: str) -> bool:
     """Return whether a write that was requested since `began` wrote the file."""
     if is_partition_metadata(entry.name):
         return _commit_time_of(storage.read_or_none(entry.path) or b"") >= began
@@ -106,3 +109,40 @@ def _commit_time_of(partition_metadata: bytes) -> str:
     lines = partition_metadata.decode(errors="replace").splitlines()
     times = (line.removeprefix("commitTime=") for line in lines if line.startswith("commitTime="))
     return next(times, "")
+
+
+class NewDirectories:
+    """Directories that are created at and above a location after the instance.
+
+    Only empty ones are removed, by the system call that fails for others, so files that other
+    writers add concurrently stay. Object stores have no directories; on HDFS empty ones stay.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        """Record the existing directories."""
+        self._base = None if is_remote(storage.uri) else Path(storage.native.uri)
+        self._earlier = set() if self._base is None else {*_above(self._base), *_below(self._base)}
+
+    def existed(self, folder: str) -> bool:
+        """Return whether a directory existed before, by its path within the location."""
+        return self._base is not None and self._base / folder in self._earlier
+
+    def remove_empty(self) -> None:
+        """Remove directories that did not exist before and are empty."""
+        if self._base is None:
+            return
+        for folder in (*_below(self._base), *_above(self._base)):
+            if folder not in self._earlier:
+                with suppress(OSError):
+                    folder.rmdir()
+
+
+def _below(base: Path) -> Iterator[Path]:
+    """Yield the directories below one, the deepest first."""
+    for folder, names, _ in os.walk(base, topdown=False):
+        yield from (Path(folder, name) for name in names)
+
+
+def _above(base: Path) -> Iterator[Path]:
+    """Yield a directory and its parents if they exist, the deepest first."""
+    return (folder for folder in (base, *base.parents) if folder.is_dir())

@@ -1,4 +1,4 @@
-"""A scan as a `pyarrow.dataset.Dataset`, for engines that push columns and filters into one.
+"""A scan as a `pyarrow.dataset.Dataset`, for engines that push columns and filters into datasets.
 
 DuckDB, DataFusion and polars check for the class by name and call its `scanner`, or those of its
 fragments. Columns and filters go into the scan; pyarrow gets the resulting rows.
@@ -58,7 +58,7 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
         self._sql_floats = sql_floats
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (self._scan, self._kept, self._sql_floats)
+        return _rebuild, (self._scan, self._kept, self._sql_floats)
 
     def __repr__(self) -> str:
         return f"<HudiDataset of {self._scan!r}>"
@@ -159,7 +159,7 @@ class HudiFragment:
         return batches
 
 
-def _remade(scan: Scan, kept: pc.Expression | None, sql_floats: bool) -> HudiDataset:
+def _rebuild(scan: Scan, kept: pc.Expression | None, sql_floats: bool) -> HudiDataset:
     return HudiDataset(scan, kept=kept, sql_floats=sql_floats)
 
 
@@ -203,13 +203,13 @@ def _scanner(
     if where is not None and not isinstance(rows, Split) and rows.request.limit is not None:
         # The limit applies before the filter, which is a later step.
         late_filter, names, where = where.expression, [*names, *where.columns], None
-    read = list(dict.fromkeys(names)) or [_narrowest(where, schema)]
+    read = list(dict.fromkeys(names)) or [_cheapest_column(where, schema)]
     narrow: Outputs
     if isinstance(rows, Split):
         narrow = push_into_split(rows, read, where)
     else:
         narrow = push_into_scan(rows, read, where)
-    batches = pa.RecordBatchReader.from_batches(narrow.schema, _when_asked(narrow, batch_size))
+    batches = pa.RecordBatchReader.from_batches(narrow.schema, _on_demand(narrow, batch_size))
     return pds.Scanner.from_batches(batches, columns=columns, filter=late_filter)
 
 
@@ -229,7 +229,7 @@ def _names(columns: Columns, schema: pa.Schema) -> list[str]:
     return [name for name in schema.names if name in requested]
 
 
-def _narrowest(where: Where | None, schema: pa.Schema) -> str:
+def _cheapest_column(where: Where | None, schema: pa.Schema) -> str:
     """Return a column to count rows by: one that is read in any case, otherwise a narrow one."""
     if where is not None and where.columns:
         return where.columns[0]
@@ -243,7 +243,7 @@ def _width(data_type: pa.DataType) -> int:
         return 1 << 20
 
 
-def _when_asked(rows: Outputs, batch_size: int | None) -> Iterator[pa.RecordBatch]:
+def _on_demand(rows: Outputs, batch_size: int | None) -> Iterator[pa.RecordBatch]:
     """Yield batches of at most `batch_size` rows; planning waits for the first request."""
     for batch in rows.to_reader():
         size = batch_size or batch.num_rows

@@ -44,7 +44,7 @@ _SAVEPOINTS = pa.schema(
     ]
 )
 _SCHEMAS = frozenset({SCHEMA_KEY, LATEST_SCHEMA})
-"""Entries of the extra metadata that every commit has, and that are not useful here."""
+"""Entries that the extra metadata of every commit has, and that a history omits."""
 
 
 def history(
@@ -103,7 +103,7 @@ def _row(table: TableSnapshot, instant: Instant, *, active: bool) -> dict[str, A
         return row | _row_counts(commit_metadata_of(record, instant.file_name))
     if instant.action == SAVEPOINT:
         entries = {"comment": record.get("comments"), "saved_by": record.get("savepointedBy")}
-        return row | {"metadata": _said(entries)}
+        return row | {"metadata": _metadata_entries(entries)}
     targets = {ROLLBACK: "commitsRollback", RESTORE: "instantsToRollback"}.get(instant.action)
     return row if targets is None else row | {"rolled_back": record.get(targets)}
 
@@ -115,7 +115,7 @@ def _row_counts(metadata: CommitMetadata) -> dict[str, Any]:
         **row_counts(metadata),
         "files": len(stats),
         "bytes": sum(stat.total_write_bytes for stat in stats),
-        "metadata": _said(metadata.extra_metadata),
+        "metadata": _metadata_entries(metadata.extra_metadata),
     }
 
 
@@ -131,7 +131,7 @@ def row_counts(metadata: CommitMetadata) -> dict[str, int | None]:
     }
 
 
-def _said(entries: Mapping[str, str | None]) -> list[tuple[str, str]]:
+def _metadata_entries(entries: Mapping[str, str | None]) -> list[tuple[str, str]]:
     return [
         (name, value) for name, value in sorted(entries.items()) if value and name not in _SCHEMAS
     ]

@@ -1,6 +1,6 @@
 """Instants, commits, files, slices and log blocks of a table, as Arrow tables.
 
-They are for users and their queries. Nothing in pyhudi depends on these tables. Sizes are in bytes.
+Users can query these tables; nothing in pyhudi depends on them. Sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Inspect:
         Raises:
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        return slices_table(self._as_of_then().all_slices())
+        return slices_table(self._checked_view().all_slices())
 
     def health(self) -> Health:
         """Return the table's health: files, log share, retention, timeline, and advice.
@@ -193,9 +193,9 @@ class Inspect:
             CorruptTable: timeline files are damaged.
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        from pyhudi.admin.health import look  # noqa: PLC0415 - not needed for reading
+        from pyhudi.admin.health import assess_health  # noqa: PLC0415 - not needed for reading
 
-        return look(self._table)
+        return assess_health(self._table)
 
     def partitions(self) -> pa.Table:
         """Return the partitions with the files that a snapshot query reads in each.
@@ -206,7 +206,7 @@ class Inspect:
         Raises:
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        view = self._as_of_then()
+        view = self._checked_view()
         slices = view.slices()
         rows = []
         for partition in view.partitions:
@@ -232,7 +232,7 @@ class Inspect:
             CorruptTable: a log file is damaged.
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        logs = [log for slice_ in self._as_of_then().slices() for log in slice_.logs]
+        logs = [log for slice_ in self._checked_view().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
         return pa.Table.from_pylist(rows, _LOGS)
 
@@ -277,7 +277,7 @@ class Inspect:
         metadata = MetadataTable(table.storage, table.config, table.timeline)
         return pa.Table.from_batches([to_display(metadata, partition, field)])
 
-    def _as_of_then(self) -> FileSystemView:
+    def _checked_view(self) -> FileSystemView:
         """Return the view, after checking that all files of the handle's snapshot still exist."""
         view, table = self._view(), self._table
         _ = view.groups

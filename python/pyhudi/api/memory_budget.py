@@ -7,7 +7,7 @@ import os
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 
-_LEAST_MEMORY = 1 << 20
+_MIN_MEMORY = 1 << 20
 
 
 def task_memory(limit: int | None, engine: Engine) -> int:
@@ -19,6 +19,6 @@ def task_memory(limit: int | None, engine: Engine) -> int:
         limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise ConfigError(f"memory_limit is {limit!r}", hint="Give an integer number of bytes.")
-    if limit < _LEAST_MEMORY:
-        raise ConfigError(f"memory_limit is {limit}; it must be at least {_LEAST_MEMORY} bytes")
+    if limit < _MIN_MEMORY:
+        raise ConfigError(f"memory_limit is {limit}; it must be at least {_MIN_MEMORY} bytes")
     return limit // engine.tasks_per_process

@@ -2,7 +2,7 @@
 
 Only comparisons of a whole column with values of its own type are used, on which polars and pyhudi
 agree for every row. The caller applies the whole predicate afterwards. An expression that is not
-understood, in any format of a polars release, therefore only costs reading.
+supported, in the format of any polars release, only costs reading.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BETWEEN = {
     "None": (">", "<"),
 }
 _TERMS_MOST = 100
-"""More conditions than filters that people write have; each costs a pass over the rows."""
+"""Maximum number of conditions; each costs a pass over the rows."""
 _LISTED_MOST = 1000
 
 

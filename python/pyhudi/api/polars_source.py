@@ -1,7 +1,7 @@
 """A scan as a source of polars queries: columns, filters and row limits go into the scan.
 
-polars plans a query before it asks for rows. polars' own expression of the filter is applied once
-more here, so the scan may understand only a part of it.
+polars plans a query before it requests rows. polars' own filter expression is applied again here,
+so the scan may use only a part of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table that a method uses for one call: it reports progress and adds commit metadata.
 
-The methods do not depend on this. A callback gets every step: the finished tasks and the number of
+A callback gets every step: the finished tasks and the number of
 tasks of each engine call. `True` draws a bar in a terminal if `rich` is installed.
 """
 

@@ -1,6 +1,6 @@
-"""The bytes of a BLOB column, in place of the structs that scans give.
+"""Reads the bytes of a BLOB column, instead of the structs that scans return.
 
-Which storage a reference names is decided here; the Rust core reads the files.
+This module opens the storage that a reference names; the Rust core reads the files.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pyhudi.api.scan import Scan
 
 _BATCH_BYTES = 64 << 20
-"""Bytes of BLOBs in one batch, unless a single one has more."""
+"""Maximum bytes of BLOBs in a batch, unless a single BLOB is larger."""
 
 
 def blob_reader(
     scan: Scan, column: str, storage_options: Mapping[str, object] | None
 ) -> pa.RecordBatchReader:
-    """The rows of a scan with the bytes of a BLOB column; see `Scan.read_blob`."""
-    shown = scan.shown
-    if column not in shown.names:
+    """Return the rows of a scan with the bytes of a BLOB column; see `Scan.read_blob`."""
+    columns = scan.shown
+    if column not in columns.names:
         raise SchemaMismatch(f"the table has no column {column!r}")
-    if not is_blob(shown.field(column)):
-        msg = f"column {column!r} is {shown.field(column).type}, no BLOB"
+    if not is_blob(columns.field(column)):
+        msg = f"column {column!r} is {columns.field(column).type}, not BLOB"
         raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.blob().")
     output = scan.request.output
     if column not in output:
@@ -53,16 +53,16 @@ def _batches(
     from pyhudi import _native  # noqa: PLC0415 - planning needs no core
 
     at = schema.get_field_index(column)
-    most = min(scan.request.memory_limit or _BATCH_BYTES, _BATCH_BYTES)
+    max_bytes = min(scan.request.memory_limit or _BATCH_BYTES, _BATCH_BYTES)
     first = 0
     for batch in scan.to_reader():
         blobs = batch.column(at)
         opened = stores.open(_native.blob_roots(blobs, column))
         start = 0
         while start < batch.num_rows:
-            with _own_hint(column):
+            with _explain_missing_blob(column):
                 values = _native.read_blobs(
-                    blobs, column, opened, first_row=first, start=start, most_bytes=most
+                    blobs, column, opened, first_row=first, start=start, most_bytes=max_bytes
                 )
             part = batch.slice(start, len(values))
             columns = [*part.columns[:at], values, *part.columns[at + 1 :]]
@@ -72,18 +72,18 @@ def _batches(
 
 
 @contextmanager
-def _own_hint(column: str) -> Iterator[None]:
-    """A block in which the hint of a missing file speaks of BLOBs."""
+def _explain_missing_blob(column: str) -> Iterator[None]:
+    """Let the error for a missing file in the block explain that a BLOB refers to the file."""
     try:
         yield
     except MissingFile as error:
-        msg = f"{error.file}: not found, a BLOB of column {column!r} refers to it"
-        hint = "Bring the file back, or write another BLOB into its rows."
+        msg = f"{error.file}: not found; a BLOB of column {column!r} refers to it"
+        hint = "Restore the file, or write other BLOBs to the rows that refer to it."
         raise MissingFile(msg, file=error.file, hint=hint) from error
 
 
 class _Stores:
-    """The storages of references, by their roots."""
+    """The storages that references name, by root."""
 
     def __init__(
         self, table: Storage, column: str, storage_options: Mapping[str, object] | None
@@ -94,7 +94,7 @@ class _Stores:
         self._opened: dict[str, _native.Store] = {}
 
     def open(self, roots: list[str]) -> dict[str, _native.Store]:
-        """The storages of these roots at least."""
+        """Return the storages opened so far, including these roots."""
         for root in roots:
             if root not in self._opened:
                 self._opened[root] = self._storage(root).native
@@ -109,16 +109,16 @@ class _Stores:
         if self._options is not None:
             return Storage(uri, self._options)
         names = BY_SCHEME.get(scheme_of(self._table.uri) or "")
-        is_alike = names is BY_SCHEME.get(scheme_of(uri) or "")
-        return Storage(uri, self._table.options if is_alike else None)
+        is_same_type = names is BY_SCHEME.get(scheme_of(uri) or "")
+        return Storage(uri, self._table.options if is_same_type else None)
 
     def _default_root(self) -> str:
-        """Where paths without a scheme begin: Hadoop's default file system."""
+        """Return the root of paths without a scheme, which are in Hadoop's default file system."""
         uri = self._table.uri
         if not is_remote(uri):
             return "/"
         if is_hdfs(uri):
             return "/".join(uri.split("/")[:3])
         msg = f"column {self._column!r}: reference.external_path has no scheme"
-        hint = f"pyhudi cannot tell which storage it is of: write it as {scheme_of(uri)}://…"
+        hint = f"pyhudi does not know its storage: write it as {scheme_of(uri)}://…"
         raise UnsupportedTableFeature(msg, hint=hint)

@@ -41,14 +41,14 @@ class GlueCatalog:
         self._endpoint = endpoint_url
         self._listing = metadata_listing
         self._skip_archive = skip_archive
-        self._made: Any = None
+        self._connection: Any = None
 
     def __repr__(self) -> str:
         return f"GlueCatalog({self._region!r})"
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""
-        client, self._made = self._made, None
+        client, self._connection = self._connection, None
         if client is not None:
             client.close()
 
@@ -185,11 +185,11 @@ class GlueCatalog:
 
     @property
     def _client(self) -> Any:
-        if self._made is None:
-            self._made = extra("boto3", "glue").client(
+        if self._connection is None:
+            self._connection = extra("boto3", "glue").client(
                 "glue", region_name=self._region, endpoint_url=self._endpoint
             )
-        return self._made
+        return self._connection
 
     def _call(self, name: str, **arguments: Any) -> Any:
         errors = extra("botocore.exceptions", "glue")

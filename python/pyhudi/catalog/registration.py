@@ -103,7 +103,7 @@ def describe_table(
     _check_times(table, [by_name[name] for name in keys if name in by_name])
     serde = dict(options.serde_properties)
     parameters = {"EXTERNAL": "TRUE", **base_parameters, **options.table_properties}
-    if options.as_spark_table and not _is_half_read(table, registration):
+    if options.as_spark_table and not _loses_log_files_in_spark(table, registration):
         serde |= {
             "path": location,
             READ_OPTIMIZED: "true" if registration.read_optimized else "false",
@@ -150,7 +150,7 @@ def _spark_properties(
     return properties
 
 
-def _is_half_read(table: TableSnapshot, registration: Registration) -> bool:
+def _loses_log_files_in_spark(table: TableSnapshot, registration: Registration) -> bool:
     """Return whether Hudi's Spark source cannot read the entry: bootstrapped, with log files."""
     config = table.config
     bootstrapped = bool(config.properties.get("hoodie.bootstrap.base.path"))

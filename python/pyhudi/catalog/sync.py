@@ -2,8 +2,8 @@
 
 The table is only read. Source of the steps and their order: `HiveSyncTool` (Hudi 1.2.0).
 
-A partition counts if it has file groups now, whatever commits did since the last sync. If those
-commits are on the active timeline, only their partitions are checked. Source of the values: the
+The catalog gets each partition that has file groups now. If all commits since the last sync are on
+the active timeline, only their partitions are checked. Source of the values: the
 extractors of `org.apache.hudi.hive` (Hudi 1.2.0).
 """
 
@@ -103,7 +103,7 @@ class _Sync:
             entry = self._with_comments(entry)
         partitions = self._partitions(existing, location)
         if not self.options.conditional or changed or schema_changed or partitions:
-            self._note_commit(entry)
+            self._record_commit(entry)
         full = f"{database}.{name}"
         return SyncResult(
             (full,),
@@ -183,7 +183,7 @@ class _Sync:
             self.catalog.drop_partitions(database, name, todo.dropped)
         return todo
 
-    def _note_commit(self, entry: CatalogTable) -> None:
+    def _record_commit(self, entry: CatalogTable) -> None:
         """Record the last commit, as the last step: a sync that fails before is repeated."""
         commits = self.table.timeline.commits
         if not commits:
@@ -199,7 +199,7 @@ class _Sync:
 
 def _check_same(existing: CatalogTable, expected: CatalogTable, database: str) -> None:
     """Raise for another table of this name. Hudi drops it; pyhudi keeps what it did not create."""
-    if not same_place(existing.location, expected.location):
+    if not is_same_location(existing.location, expected.location):
         theirs = mask_credentials(existing.location)
         raise ConfigError(
             f"{database}.{existing.name} is at {theirs} in the catalog, this table at "
@@ -248,26 +248,26 @@ class Changes:
 
 
 def changes(
-    there: Iterable[CatalogPartition],
+    in_catalog: Iterable[CatalogPartition],
     live: Iterable[CatalogPartition],
-    among: Collection[tuple[str, ...]] | None,
+    checked: Collection[tuple[str, ...]] | None,
 ) -> Changes:
     """Return the difference between a catalog and a table.
 
-    there: all partitions of the catalog. live: partitions with data, among the checked ones. among:
-    values of the checked partitions, None for all.
+    in_catalog: all partitions of the catalog. live: those of the checked partitions that have data.
+    checked: values of the checked partitions, None for all.
     """
-    stored = {partition.values: partition for partition in there}
+    stored = {partition.values: partition for partition in in_catalog}
     expected = {partition.values: partition for partition in live}
     lost = stored.keys() - expected.keys()
-    if among is not None:
-        lost &= set(among)
+    if checked is not None:
+        lost &= set(checked)
     return Changes(
         added=tuple(expected[values] for values in sorted(expected.keys() - stored.keys())),
         moved=tuple(
             expected[values]
             for values in sorted(expected.keys() & stored.keys())
-            if not same_place(expected[values].location, stored[values].location)
+            if not is_same_location(expected[values].location, stored[values].location)
         ),
         dropped=tuple(stored[values] for values in sorted(lost)),
     )
@@ -357,9 +357,9 @@ def _completion_time(commit: Instant) -> str:
     return commit.completed or commit.requested
 
 
-def same_place(first: str, second: str) -> bool:
+def is_same_location(first: str, second: str) -> bool:
     """Return whether two locations are the same; programs write their schemes differently."""
-    places = _place(first), _place(second)
+    places = _without_scheme(first), _without_scheme(second)
     is_hdfs = first.startswith("hdfs:") and second.startswith("hdfs:")
     # HDFS without a server means the server of the reader's configuration.
     if is_hdfs and any(place.startswith("/") for place in places):
@@ -367,7 +367,7 @@ def same_place(first: str, second: str) -> bool:
     return places[0] == places[1]
 
 
-def _place(location: str) -> str:
+def _without_scheme(location: str) -> str:
     """Return a location without its scheme: the server or bucket, and the path."""
     rest = re.sub(r"^[a-zA-Z][\w+.-]*:(?=/)", "", location)
     server, _, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
@@ -375,4 +375,4 @@ def _place(location: str) -> str:
 
 
 def _path(location: str) -> str:
-    return "/" + _place(location).partition("/")[2]
+    return "/" + _without_scheme(location).partition("/")[2]

@@ -30,7 +30,7 @@ _ROUTE = "__route"
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Segment:
     """Some rows of one batch of a file."""
 
     path: str
@@ -49,12 +49,12 @@ class RouteRows:
     """
 
     schema: pa.Schema
-    places: tuple[_Place, ...]
+    segments: tuple[_Segment, ...]
 
     @property
     def num_rows(self) -> int:
         """The number of rows."""
-        return sum(place.rows for place in self.places)
+        return sum(segment.rows for segment in self.segments)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -63,32 +63,32 @@ class RouteRows:
         """Return a range of the rows, in their order."""
         stop = self.num_rows if count is None else start + count
         selected, first = [], 0
-        for place in self.places:
-            low, high = max(start - first, 0), min(stop - first, place.rows)
+        for segment in self.segments:
+            low, high = max(start - first, 0), min(stop - first, segment.rows)
             if low < high:
-                size = place.size * (high - low) // place.rows
+                size = segment.size * (high - low) // segment.rows
                 selected.append(
-                    _Place(place.path, place.batch, place.start + low, high - low, size)
+                    _Segment(segment.path, segment.batch, segment.start + low, high - low, size)
                 )
-            first += place.rows
+            first += segment.rows
         return RouteRows(self.schema, tuple(selected))
 
     def __add__(self, other: RouteRows) -> RouteRows:
-        return RouteRows(self.schema, self.places + other.places)
+        return RouteRows(self.schema, self.segments + other.segments)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Numbers of rows in their order, each with their bytes in memory."""
-        return ((place.rows, place.size) for place in self.places)
+        return ((segment.rows, segment.size) for segment in self.segments)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, one batch in memory at a time."""
         path, reader = None, None
-        for place in self.places:
+        for segment in self.segments:
             with local_files():
-                if reader is None or place.path != path:
-                    path, reader = place.path, pa.ipc.open_file(pa.OSFile(place.path))
-                batch = reader.get_batch(place.batch)
-            yield batch.slice(place.start, place.rows)
+                if reader is None or segment.path != path:
+                    path, reader = segment.path, pa.ipc.open_file(pa.OSFile(segment.path))
+                batch = reader.get_batch(segment.batch)
+            yield batch.slice(segment.start, segment.rows)
 
     def to_table(self) -> pa.Table:
         """Return all of the rows in memory."""
@@ -124,7 +124,7 @@ class PartitionedSpill(Generic[Route]):
         self._buffered: list[pa.Table] = []
         self._buffered_bytes = 0
         self._files = 0
-        self._places: dict[Route, list[_Place]] = {}
+        self._segments: dict[Route, list[_Segment]] = {}
         self._schema: pa.Schema | None = None
 
     def add(self, routes: pa.Array[Any], rows: pa.Table) -> None:
@@ -145,7 +145,8 @@ class PartitionedSpill(Generic[Route]):
         if schema is None:
             return {}
         return {
-            route: RouteRows(schema, tuple(self._places[route])) for route in sorted(self._places)
+            route: RouteRows(schema, tuple(self._segments[route]))
+            for route in sorted(self._segments)
         }
 
     def close(self) -> None:
@@ -171,8 +172,8 @@ class PartitionedSpill(Generic[Route]):
         ):
             for route, part in self._parts(buffered):
                 writer.write_batch(part)
-                place = _Place(path, next(numbers), 0, part.num_rows, part.nbytes)
-                self._places.setdefault(route, []).append(place)
+                segment = _Segment(path, next(numbers), 0, part.num_rows, part.nbytes)
+                self._segments.setdefault(route, []).append(segment)
         buffered.clear()
         release_free_memory()
 

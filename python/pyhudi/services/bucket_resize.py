@@ -27,7 +27,7 @@ from pyhudi.slices.bucket_resize_task import (
     BucketTask,
     ProbeTask,
     WrittenBucket,
-    fitting_ways,
+    matching_hashes,
     write_bucket,
 )
 from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
@@ -39,9 +39,9 @@ from pyhudi.slices.hashing_metadata import (
     confirm_rings,
     file_id_of,
     has_rings,
-    put_ring_again,
     read_committed_ring,
     replace_nodes,
+    replace_ring,
     span_of,
 )
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
@@ -171,7 +171,7 @@ class _NewRings(CommitParticipant):
             ring = _ring(table, partition)
             nodes = _plan_resize(ring.nodes, groups, partition)
             new = StoredRing(nodes, ring.number + 1, ring.buckets)
-            put_ring_again(table.storage, partition, new, commit.instant)
+            replace_ring(table.storage, partition, new, commit.instant)
         return {}
 
 
@@ -217,7 +217,7 @@ def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str,
             msg = f"a clustering splits {read.slice.file_id}, which is not a bucket"
             raise CorruptTable(msg)
         tasks.append(ProbeTask(read, span_of(ring, values[0]), ways))
-    matching_by_task = table.engine.run(fitting_ways, tasks, label="check buckets of keys")
+    matching_by_task = table.engine.run(matching_hashes, tasks, label="check buckets of keys")
     for way in ways:
         if all(way in matching for matching in matching_by_task):
             return way

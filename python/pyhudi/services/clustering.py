@@ -47,7 +47,7 @@ from pyhudi.slices.clustering_task import ClusterTask, cluster_group, cluster_ta
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import has_rings
-from pyhudi.slices.missing_files import whole_view
+from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned
 from pyhudi.slices.slice_builder import groups_of_plan
@@ -234,7 +234,7 @@ def _choice(
         for key in groups_of_plan(timeline.plan(other))
     }
     planned |= set(pending_clusterings(timeline))
-    view = whole_view(table)
+    view = complete_view(table)
     slices = view.slices()
     selected = select_partitions(view.partitions, options, hour=int(instant[8:10]))
     if has_rings(table.storage):

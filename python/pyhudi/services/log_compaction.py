@@ -28,7 +28,7 @@ from pyhudi.slices.file_groups import (
 )
 from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
-from pyhudi.slices.missing_files import whole_view
+from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -152,7 +152,7 @@ def _choice(
     done = _newest_compacted_logs(timeline)
     return [
         slice_
-        for slice_ in with_logs(whole_view(table, partitions))
+        for slice_ in with_logs(complete_view(table, partitions))
         if slice_.key not in planned and _worth(slice_.logs, done.get(slice_.key)) >= options.least
     ]
 

@@ -28,7 +28,7 @@ from pyhudi.slices.file_groups import (
 )
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.missing_files import whole_view
+from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
@@ -171,7 +171,7 @@ def _choice(
         newest = since_compaction(timeline)[-request.overgrown_since :]
         partitions = _partitions_of(timeline, newest)
         unchecked = _waiting(table) - partitions
-    view = whole_view(table, partitions)
+    view = complete_view(table, partitions)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
     candidates = (
         free

@@ -1,7 +1,6 @@
-"""A table snapshot, its file groups and slices, and the tasks that read and write them.
+"""File groups and slices of a table snapshot, and the tasks that read and write them.
 
-`table_snapshot.py` defines `TableSnapshot`, on which all reads and changes of a table work. A file
-belongs to the version of the instant in its name: a plan's files have the columns of the plan's
-time (`service_plans.py`). A task carries everything that a worker needs, and pickles; small tasks
-are packed (`task_packing.py`).
+A file has the schema of the instant in its name: files of a plan have the columns of the time of
+the plan (`service_plans.py`). A task contains everything that a worker needs, and can be pickled.
+Small tasks are packed (`task_packing.py`).
 """

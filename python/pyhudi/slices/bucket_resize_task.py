@@ -23,7 +23,7 @@ from pyhudi.timeline.commit_metadata import WriteStat
 
 @dataclass(frozen=True)
 class BucketTask:
-    """Write the rows of old buckets that belong to a new one."""
+    """Write the rows of old buckets that belong to a new bucket."""
 
     rows: ClusterTask
     """Of one file group of any size."""
@@ -71,7 +71,7 @@ class ProbeTask:
     ways: tuple[KeyHash, ...]
 
 
-def fitting_ways(task: ProbeTask, _attempt: Attempt) -> tuple[KeyHash, ...]:
+def matching_hashes(task: ProbeTask, _attempt: Attempt) -> tuple[KeyHash, ...]:
     """Return the hash methods that match a batch of the bucket's keys."""
     batch = next(iter(open_slice(task.read)), None)
     if batch is None:

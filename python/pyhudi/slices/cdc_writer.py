@@ -1,4 +1,4 @@
-"""Writer of change logs: records the changes of a rewritten base file next to it.
+"""Writes change logs: records the changes of a rewritten base file next to it.
 
 Rows are recorded as they are written. `slices/cdc_format.py` defines the format of a record.
 """
@@ -24,7 +24,7 @@ from pyhudi.slices.write_tasks import BaseFileTask, NewFiles
 _COMMIT_TIME = "_hoodie_commit_time"
 
 
-class ChangeNotes:
+class ChangeRecorder:
     """Records the rows that a task changes while they stream into its base file."""
 
     def __init__(
@@ -42,8 +42,8 @@ class ChangeNotes:
     def _columns(self) -> list[str]:
         return [RECORD_KEY, *(self._form.images if self._form.needs_images else ())]
 
-    def noting(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass the rows through."""
+    def record_from(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows unchanged, and record their changes."""
         instant = self._task.target.instant
         for batch in rows:
             # An unchanged row keeps the instant that wrote it.

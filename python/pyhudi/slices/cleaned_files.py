@@ -1,4 +1,4 @@
-"""Detection of cleaned files of an earlier snapshot, if only the files show it.
+"""Detects that files of an earlier snapshot were cleaned, if only the files show it.
 
 The newest clean records the earliest commit that it retained (`timeline/time_travel.py`), if it
 keeps commits. Earlier cleans may have kept fewer commits, or a number of file versions; and an
@@ -34,10 +34,10 @@ def check_versions(
     view: of that timeline. is_selected: a test of partitions, None for all.
     """
     if timeline.bound is not None:
-        check_taken(timeline, view, timeline.bound, f"as_of {timeline.bound}", is_selected)
+        check_not_cleaned(timeline, view, timeline.bound, f"as_of {timeline.bound}", is_selected)
 
 
-def check_taken(
+def check_not_cleaned(
     timeline: Timeline,
     view: FileSystemView,
     since: str,
@@ -90,7 +90,7 @@ def _find_clean_of_newest(
     return None
 
 
-def is_spared(timeline: Timeline, name: str) -> bool:
+def is_not_needed(timeline: Timeline, name: str) -> bool:
     """Return whether a removed current file is not needed: the slice before has the same rows.
 
     That happens after a restore to a savepoint that kept the slice before a compaction.
@@ -130,7 +130,7 @@ class _Written:
         return {_name(path) for metadata in commits for path in metadata.paths}
 
 
-def was_taken(timeline: Timeline, name: str) -> bool:
+def was_cleaned(timeline: Timeline, name: str) -> bool:
     """Return whether a clean removes or has removed a file of that name."""
     return clean_of(timeline, name) is not None
 
@@ -199,7 +199,7 @@ def _how(timeline: Timeline, clean: str) -> str:
 
 
 def _files_of_cleans(timeline: Timeline, since: str) -> Iterator[tuple[str, str, str]]:
-    """Files that cleans removed after a time: the clean, the partition and the file's name.
+    """Yield the files that cleans removed after a time: clean, partition and file name.
 
     Cleans that removed no file current at that time are left out.
     """
@@ -230,7 +230,7 @@ def _files(
 
 
 def _files_of_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Partition paths and names of the files that a clean has removed."""
+    """Yield partition paths and names of the files that a clean has removed."""
     for partition, part in (record.get("partitionMetadata") or {}).items():
         for path in part["successDeleteFiles"]:
             yield partition, _name(path)

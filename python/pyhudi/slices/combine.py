@@ -1,4 +1,4 @@
-"""Merge of two records with one key in a write: within the data, and of the data with the table.
+"""Merges records of one key in a write: within the data, and of the data with the table.
 
 Readers merge records in log files. `config/merge_mode.py` and `schema/payloads.py` define the merge
 rules of reading.
@@ -99,7 +99,7 @@ def _combine_fields(
     ordering: tuple[str, ...],
 ) -> pa.Table:
     merge = config.merge
-    keys = _whole_keys(rows)
+    keys = _full_keys(rows)
     counts = keys.value_counts()
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if not len(repeated):
@@ -122,12 +122,12 @@ def _combine_fields(
     )
     live = reader.read_all().cast(rows.schema)
     # For the other keys the delete wins, which the table's row must be merged with.
-    without_live = pc.invert(pc.is_in(_whole_keys(many), value_set=_whole_keys(live)))
+    without_live = pc.invert(pc.is_in(_full_keys(many), value_set=_full_keys(live)))
     deleted = find_delete_markers(many, merge.delete_field, merge.delete_marker)
     delete_rows = _winners(config, many.filter(pc.and_(without_live, deleted)), ordering, rule.mode)
     return pa.concat_tables([rows.filter(pc.invert(several)), live, delete_rows.cast(rows.schema)])
 
 
-def _whole_keys(rows: pa.Table) -> pa.Array[Any]:
+def _full_keys(rows: pa.Table) -> pa.Array[Any]:
     columns = (rows.column(name) for name in _KEY)
     return pc.binary_join_element_wise(*columns, "\0").combine_chunks()

@@ -10,7 +10,7 @@ from pyhudi.config.file_names import base_file_name, log_file_name
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.compaction_plan import CompactTask
-from pyhudi.slices.file_size_checks import check_found
+from pyhudi.slices.file_size_checks import check_slice_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.read import slice_spec, spec_of_matches
@@ -71,7 +71,7 @@ def compaction_stat(
 def compact_logs(task: CompactTask, attempt: Attempt) -> list[WriteStat]:
     """Merge a slice's log files into a new one; none if no block of them is committed."""
     target, merged = task.target, task.read.slice
-    check_found(target.storage, merged)
+    check_slice_sizes(target.storage, merged)
     by_base = target.version.logs_named_by_base_instant
     instant = merged.base_instant if by_base else target.instant
     version = FileGroup(merged).next_log_version if by_base else 1

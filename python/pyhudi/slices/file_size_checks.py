@@ -48,7 +48,7 @@ def check_listed(
         check_sizes(timeline, slices)
 
 
-def check_found(storage: Storage, slice_: FileSlice) -> None:
+def check_slice_sizes(storage: Storage, slice_: FileSlice) -> None:
     """Raise `CorruptTable` for a file of a slice with another size than expected.
 
     On object stores nothing is requested for that: objects are written atomically.

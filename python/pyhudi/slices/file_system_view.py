@@ -18,7 +18,7 @@ from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.listing import FileSource, PartitionFilter, StorageListing
-from pyhudi.slices.slice_builder import CommitFacts, GroupFiles, GroupKey
+from pyhudi.slices.slice_builder import GroupFiles, GroupKey, TimelineState
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 
@@ -76,7 +76,7 @@ class FileSystemView:
 
         The slice before a pending compaction is joined with the log files written since.
         """
-        compactions = self._facts.pending_compactions
+        compactions = self._timeline_state.pending_compactions
         merged = (
             slice_builder.snapshot_slice(self._find_slices(group), compactions.get(key))
             for key, group in self._live_groups()
@@ -114,7 +114,7 @@ class FileSystemView:
 
     def snapshot_slice_of(self, key: GroupKey) -> FileSlice | None:
         """Return the slice that a snapshot reads of one group, as if it were not replaced."""
-        compaction = self._facts.pending_compactions.get(key)
+        compaction = self._timeline_state.pending_compactions.get(key)
         return slice_builder.snapshot_slice(self.slices_of(key), compaction)
 
     @property
@@ -139,7 +139,7 @@ class FileSystemView:
     def _find_slices(self, group: GroupFiles) -> list[FileSlice]:
         slices = self._slices.get(group.key)
         if slices is None:
-            slices = slice_builder.find_committed_slices(group, self._facts)
+            slices = slice_builder.find_committed_slices(group, self._timeline_state)
             if len(self._slices) < _MAX_CACHED_GROUPS:
                 self._slices[group.key] = slices
         return slices
@@ -152,7 +152,7 @@ class FileSystemView:
         replaced = {} if self._with_replaced else self.replaced
         return ((key, groups[key]) for key in sorted(groups) if key not in replaced)
 
-    def lacking(
+    def find_missing(
         self, absent: Iterable[NamedFile], *, base_only: bool = False
     ) -> list[BaseFile | LogFile]:
         """Return missing files that a snapshot would read, sorted by path.
@@ -175,7 +175,7 @@ class FileSystemView:
         for partition, paths in absent.items():
             self._group(partition, [Entry(path, 0, 0) for path in sorted(paths)], groups)
         for key, group in groups.items():
-            if key not in self.replaced and self.looks_at(group.partition):
+            if key not in self.replaced and self.includes_partition(group.partition):
                 yield group
 
     def _find_lost_files(
@@ -187,14 +187,14 @@ class FileSystemView:
         whole = replace(
             existing, bases=[*existing.bases, *absent.bases], logs=[*existing.logs, *absent.logs]
         )
-        slices = slice_builder.find_committed_slices(whole, self._facts)
-        compaction = self._facts.pending_compactions.get(absent.key)
+        slices = slice_builder.find_committed_slices(whole, self._timeline_state)
+        compaction = self._timeline_state.pending_compactions.get(absent.key)
         merged = slice_builder.snapshot_slice(slices, compaction)
         read = slice_builder.base_slice(slices) if base_only else merged
         if read is not None:
             yield from (file for file in read.files if file.path not in self.paths)
 
-    def looks_at(self, partition: str) -> bool:
+    def includes_partition(self, partition: str) -> bool:
         """Return whether the view includes a partition, whether it exists or not."""
         selected = self._partitions
         if selected is None or partition in self._partition_set:
@@ -262,8 +262,8 @@ class FileSystemView:
         )
 
     @cached_property
-    def _facts(self) -> CommitFacts:
-        return CommitFacts(
+    def _timeline_state(self) -> TimelineState:
+        return TimelineState(
             logs_named_by_base_instant=self._config.version.logs_named_by_base_instant,
             is_committed=self._timeline.is_committed,
             completion_time=self._completion_times(),

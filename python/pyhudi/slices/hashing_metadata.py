@@ -168,7 +168,7 @@ def put_ring(
     return ring if is_created else _read_ring(storage, path)
 
 
-def put_ring_again(storage: Storage, partition: str, ring: StoredRing, instant: str) -> None:
+def replace_ring(storage: Storage, partition: str, ring: StoredRing, instant: str) -> None:
     """Store the hashing metadata of a commit, replacing that of a failed attempt."""
     storage.put(_ring_path(partition, instant), _ring_content(partition, ring, instant))
 

@@ -66,13 +66,13 @@ class ListedOnce:
     ) -> Iterator[tuple[str, list[Entry]]]:
         """As `FileSource.list_files`; each partition is listed once."""
         if partitions is None or callable(partitions):
-            paths = [path for path in self._whole() if partitions is None or partitions(path)]
+            paths = [path for path in self._all_paths() if partitions is None or partitions(path)]
         else:
             paths = sorted(set(partitions))
             self._list([path for path in paths if path not in self._listed])
         return ((path, self._listed[path]) for path in paths)
 
-    def _whole(self) -> list[str]:
+    def _all_paths(self) -> list[str]:
         if self._all is None:
             listed = dict(list_files(self._storage))
             self._check()
@@ -88,7 +88,7 @@ class ListedOnce:
 
 
 class GivenFiles:
-    """Files that are known already, by partition path, such as those that some commits wrote."""
+    """Files that the caller knows, by partition path, such as those that some commits wrote."""
 
     def __init__(self, files: Mapping[str, list[Entry]]) -> None:
         self._files = files
@@ -129,7 +129,7 @@ def walk_partitions(
     is_selected: Callable[[str], bool] | None = None,
     within: Iterable[str] = ("",),
 ) -> Iterator[tuple[str, list[Entry]]]:
-    """Every selected partition with its files, in no particular order, directory by directory.
+    """Yield every selected partition with its files, directory by directory, in no order.
 
     within: the directories that are searched, including themselves. For a partition that is not
     selected, only the existence of its metadata file is checked, as long as that has its usual

@@ -8,7 +8,7 @@ from pyhudi import _native
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.avro_value_checks import check_values, value_rules
-from pyhudi.slices.nested_partitions import check_alone
+from pyhudi.slices.nested_partitions import check_not_nested
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
@@ -46,17 +46,17 @@ def make_partition(target: WriteTarget, partition: str) -> None:
     depth = partition.count("/") + 1 if partition else 0
     path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
     content = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
-    if not target.least_levels:
+    if not target.min_levels:
         storage.put_if_absent(path, content.encode())
         return
     if storage.exists(path):
         return
-    check_alone(storage, partition, target.least_levels)
+    check_not_nested(storage, partition, target.min_levels)
     if storage.put_if_absent(path, content.encode()):
         try:
             # Another task or writer may have created one concurrently: the later of both sees the
             # other.
-            check_alone(storage, partition, target.least_levels)
+            check_not_nested(storage, partition, target.min_levels)
         except SchemaMismatch:
             storage.delete(path)
             raise

@@ -1,4 +1,4 @@
-"""Detection of missing data files: a lost file must not look like an older snapshot.
+"""Detects missing data files, because a lost file must not look like an older snapshot.
 
 A listing has the existing files. If a file of a newest slice is missing, the slice before would be
 read in its place, and the next commit or service would make that final. Therefore listings of
@@ -23,7 +23,7 @@ from pyhudi.config.options import CHECK_SIZES
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import MissingFile, without_hint
-from pyhudi.slices.cleaned_files import clean_of, find_replaced_before_start, is_spared
+from pyhudi.slices.cleaned_files import clean_of, find_replaced_before_start, is_not_needed
 from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_slice import BaseFile, LogFile
 from pyhudi.slices.file_system_view import FileSystemView, NamedFile
@@ -41,7 +41,9 @@ GO_ON = (
 """The options that remain for a lost file."""
 
 
-def whole_view(table: TableSnapshot, partitions: PartitionFilter | None = None) -> FileSystemView:
+def complete_view(
+    table: TableSnapshot, partitions: PartitionFilter | None = None
+) -> FileSystemView:
     """Return the files of a table, none of which may be missing that a snapshot reads.
 
     partitions: as in `FileSystemView`. The view raises as `check_complete` on first use.
@@ -91,16 +93,16 @@ def find_lost_files(
     """
     named = (*_absent(table.timeline, view), *_of_companions(table, view))
     absent = [file for file in named if file.path not in stale]
-    lost = view.lacking(absent, base_only=base_only)
+    lost = view.find_missing(absent, base_only=base_only)
     if not lost:
         return []
     # Rare: the archive is read. A replace commit may be there while an older write is active.
     replaced = find_replaced_before_start(table.timeline)
     spared: set[str] = set()
-    while more := {file.path for file in lost if is_spared(table.timeline, file.name)}:
+    while more := {file.path for file in lost if is_not_needed(table.timeline, file.name)}:
         spared |= more
         remaining = [file for file in absent if file.path not in spared]
-        lost = view.lacking(remaining, base_only=base_only)
+        lost = view.find_missing(remaining, base_only=base_only)
     return [file for file in lost if (file.partition, file.file_id) not in replaced]
 
 
@@ -112,7 +114,7 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
     for commit, files in timeline.files_of_commits():
         time = (commit.completed if timeline.completes_in_names else None) or commit.requested
         for file in files:
-            if not view.looks_at(file.partition):
+            if not view.includes_partition(file.partition):
                 continue
             for path in _paths(file):
                 if path not in view.paths and not view.is_superseded(path, file.file_id, time):
@@ -133,7 +135,7 @@ def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[Named
     if not table.participants or not table.timeline.may_have_archived:
         return
     for participant in table.participants:
-        for path in participant.list_files(table, view.looks_at):
+        for path in participant.list_files(table, view.includes_partition):
             parsed = _parse(path.rpartition("/")[2])
             if parsed is None or path in view.paths:
                 continue

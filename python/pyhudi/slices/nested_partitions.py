@@ -22,7 +22,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def find_nested(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each path that is inside another one, after the outermost path that contains it."""
+    """Yield each path that is inside another one, with the outermost path that contains it."""
     outer: list[str] | None = None
     # Directory by directory, because some characters sort before a slash.
     for parts in sorted(path.split("/") if path else [] for path in set(paths)):
@@ -38,7 +38,7 @@ def check_apart(paths: Iterable[str]) -> None:
         raise _nesting_error(inner, outer)
 
 
-def least_levels(table: TableSnapshot) -> int:
+def min_levels(table: TableSnapshot) -> int:
     """Return the minimum number of directories of a table's partition paths.
 
     0 if none can be inside another: only strings make paths of one table differ in depth.
@@ -58,10 +58,10 @@ def _may_be_text(columns: pa.Schema, name: str) -> bool:
     return field is None or bool(at.is_string(field.type) or at.is_large_string(field.type))
 
 
-def check_alone(storage: Storage, partition: str, levels: int) -> None:
+def check_not_nested(storage: Storage, partition: str, levels: int) -> None:
     """Raise `SchemaMismatch` if a directory is inside a partition, or contains one.
 
-    levels: as in `least_levels`.
+    levels: as in `min_levels`.
     """
     parts = partition.split("/")
     around = ["/".join(parts[:count]) for count in range(levels, len(parts))]

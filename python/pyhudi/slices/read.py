@@ -1,4 +1,4 @@
-"""Execution of a read task: one file slice to record batches. Nothing is planned here."""
+"""Executes a read task: one file slice to record batches. Nothing is planned here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import filter_rows
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.file_size_checks import check_found
+from pyhudi.slices.file_size_checks import check_slice_sizes
 from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.row_counts import is_whole_base_file
 
@@ -39,7 +39,7 @@ _ROW = ""
 
 
 def read_task(task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """The rows of a slice that the task requests, in its output columns.
+    """Yield the rows of a slice that the task requests, in its output columns.
 
     Module-level and with a picklable task, so that every engine can run it.
     """
@@ -64,7 +64,7 @@ def count_task(task: ReadTask, _attempt: Attempt) -> int:
     base = task.slice.base
     if base is None or not is_whole_base_file(task):
         return sum(batch.num_rows for batch in read_task(task))
-    check_found(task.storage, task.slice)
+    check_slice_sizes(task.storage, task.slice)
     return _native.base_file_rows(task.storage.native, base.path)
 
 
@@ -91,7 +91,7 @@ def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStat
 def spec_of_matches(task: ReadTask) -> _native.SliceSpec:
     """As `slice_spec`, after a check of the task's files."""
     task = _complete(task)
-    check_found(task.storage, task.slice)
+    check_slice_sizes(task.storage, task.slice)
     return slice_spec(task)
 
 
@@ -141,9 +141,9 @@ def _read_columns(task: ReadTask) -> list[str]:
 
 def _pruning(task: ReadTask) -> list[tuple[str, str, pa.Array]]:
     """Return the filter's conjuncts on stored values, for row groups and base rows."""
-    shown_otherwise = {*task.as_text, *(name for name, _ in task.path_values)}
+    converted_columns = {*task.as_text, *(name for name, _ in task.path_values)}
     conjuncts = task.where.conjuncts if task.where else ()
-    stored = [conjunct for conjunct in conjuncts if conjunct[0] not in shown_otherwise]
+    stored = [conjunct for conjunct in conjuncts if conjunct[0] not in converted_columns]
     bounded = conjuncts_for_footers(stored)
     return [bounds for conjunct in bounded for bounds in _ends_of_long_lists(conjunct)]
 
@@ -167,7 +167,7 @@ def _is_tested_one_by_one(data_type: pa.DataType) -> bool:
 
 def _read_matches(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """Return the rows that match the filter, as a scan returns them."""
-    batch = _as_shown(read, task)
+    batch = _as_scanned(read, task)
     if task.where is None:
         return batch
     matches = filter_rows(pa.Table.from_batches([batch]), task.where).combine_chunks()
@@ -179,10 +179,10 @@ def _read_matches_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBa
     """Return the rows that match the filter of a scan, with stored values."""
     from pyhudi.slices.tagged_rows import row_numbers  # noqa: PLC0415 - it imports pyarrow.compute
 
-    stored = _as_shown(read, replace(task, path_values=(), as_text=()))
+    stored = _as_scanned(read, replace(task, path_values=(), as_text=()))
     if task.where is None:
         return stored
-    projected = pa.Table.from_batches([_as_shown(read, replace(task, made_keys=None))])
+    projected = pa.Table.from_batches([_as_scanned(read, replace(task, made_keys=None))])
     filter_columns = projected.select(list(task.where.columns)).append_column(
         _ROW, row_numbers(read.num_rows)
     )
@@ -201,7 +201,7 @@ def _generate_keys(
     return pa.concat_arrays([pa.array([], pa.string()), *keyed.column(RECORD_KEY).chunks])
 
 
-def _as_shown(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
+def _as_scanned(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
     """Return the needed columns with the values that a scan returns."""
     from_path = dict(task.path_values)
     arrays, fields = [], []

@@ -22,8 +22,8 @@ GroupKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class CommitFacts:
-    """The facts about the timeline that slices depend on."""
+class TimelineState:
+    """The properties of the timeline that slices depend on."""
 
     logs_named_by_base_instant: bool
     is_committed: Callable[[str], bool]
@@ -31,8 +31,8 @@ class CommitFacts:
     """Returns when a committed instant was completed. Called only if the result matters."""
     pending_compactions: Mapping[GroupKey, str]
     """Groups with a pending compaction, with its requested time."""
-    homes: dict[tuple[str, ...], dict[str, str | None]] = field(default_factory=dict)
-    """Cache of `_home`: many groups are opened and written by the same instants."""
+    slice_starts: dict[tuple[str, ...], dict[str, str | None]] = field(default_factory=dict)
+    """Cache of `_slice_start`: many groups are opened and written by the same instants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _data_file(
     )
 
 
-def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSlice]:
+def find_committed_slices(group: GroupFiles, state: TimelineState) -> list[FileSlice]:
     """Return the group's committed slices, newest first.
 
     A pending compaction opens a slice without base file, which may have no log files yet.
@@ -111,15 +111,15 @@ def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSli
     bases = {
         base.instant: base
         for base in sorted(group.bases, key=lambda base: base.name)
-        if facts.is_committed(base.instant)
+        if state.is_committed(base.instant)
     }
     logs = (
-        _logs_by_name(group, facts, bases)
-        if facts.logs_named_by_base_instant
-        else _logs_by_completion(group, facts, bases)
+        _logs_by_name(group, state, bases)
+        if state.logs_named_by_base_instant
+        else _logs_by_completion(group, state, bases)
     )
     instants = {*bases, *logs}
-    compaction = facts.pending_compactions.get(group.key)
+    compaction = state.pending_compactions.get(group.key)
     if compaction is not None:
         instants.add(compaction)
     return [
@@ -135,7 +135,7 @@ def find_committed_slices(group: GroupFiles, facts: CommitFacts) -> list[FileSli
 
 
 def _logs_by_name(
-    group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
+    group: GroupFiles, state: TimelineState, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
     """Return log files by the base instant in their name, for committed slices and compactions.
 
@@ -145,36 +145,36 @@ def _logs_by_name(
     table that was downgraded from version 8 or 9 an old log file is named by its own instant: no
     slice has that, and it belongs to the one before.
     """
-    compaction = facts.pending_compactions.get(group.key)
+    compaction = state.pending_compactions.get(group.key)
     openings = {*bases, *([] if compaction is None else [compaction])}
     logs: dict[str, list[LogFile]] = {}
     for log in sorted(group.logs, key=LOG_ORDER):
-        if log.instant == compaction or facts.is_committed(log.instant):
+        if log.instant == compaction or state.is_committed(log.instant):
             earlier = (opening for opening in openings if opening <= log.instant)
-            home = max(earlier, default=log.instant)
-            openings.add(home)
-            logs.setdefault(home, []).append(log)
+            start = max(earlier, default=log.instant)
+            openings.add(start)
+            logs.setdefault(start, []).append(log)
     return logs
 
 
 def _logs_by_completion(
-    group: GroupFiles, facts: CommitFacts, bases: Iterable[str]
+    group: GroupFiles, state: TimelineState, bases: Iterable[str]
 ) -> dict[str, list[LogFile]]:
     """Return log files of committed instants by the base instant of their slice, oldest first."""
-    compaction = facts.pending_compactions.get(group.key)
+    compaction = state.pending_compactions.get(group.key)
     openings = _newest_first({*bases, *([] if compaction is None else [compaction])})
-    homes = facts.homes.setdefault(openings, {})
+    slice_starts = state.slice_starts.setdefault(openings, {})
     logs: dict[str, list[LogFile]] = {}
     for log in sorted(group.logs, key=LOG_ORDER):
-        if log.instant not in homes:
-            homes[log.instant] = _home(log.instant, openings, facts)
-        home = homes[log.instant]
-        if home is None:
+        if log.instant not in slice_starts:
+            slice_starts[log.instant] = _slice_start(log.instant, openings, state)
+        start = slice_starts[log.instant]
+        if start is None:
             continue
-        if home not in openings:
-            openings = _newest_first([*openings, home])
-            homes = facts.homes.setdefault(openings, {})
-        logs.setdefault(home, []).append(log)
+        if start not in openings:
+            openings = _newest_first([*openings, start])
+            slice_starts = state.slice_starts.setdefault(openings, {})
+        logs.setdefault(start, []).append(log)
     return logs
 
 
@@ -182,7 +182,7 @@ def _newest_first(instants: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(instants, reverse=True))
 
 
-def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | None:
+def _slice_start(instant: str, openings: Sequence[str], state: TimelineState) -> str | None:
     """Return the base instant, from `openings` newest first, of the slice that a log joins.
 
     None if the log's instant is not committed. If none matches, the log opens a slice at its own
@@ -190,7 +190,7 @@ def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | No
     completion time. A log file from before an upgrade is named by the base instant itself, which
     may not be in any archive: Hudi's downgrades leave none (1.2.0).
     """
-    if not facts.is_committed(instant):
+    if not state.is_committed(instant):
         return None
     if instant in openings:
         return instant
@@ -198,7 +198,7 @@ def _home(instant: str, openings: Sequence[str], facts: CommitFacts) -> str | No
         if opening <= instant:
             return opening
         if len(opening) == len(instant):
-            completion = facts.completion_time(instant)
+            completion = state.completion_time(instant)
             if len(completion) == len(opening) and opening <= completion:
                 return opening
     return instant

@@ -21,7 +21,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.slices import markers
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.cdc_writer import ChangeNotes
+from pyhudi.slices.cdc_writer import ChangeRecorder
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
 from pyhudi.slices.merge_rules import field_rules
@@ -78,12 +78,12 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
         merged, stats = _native.read_slice(
             target.storage.native, **_slice(task, task.previous, rows)
         )
-        written = store_base_file(target, marker.path, _note_changes(target, notes, merged))
+        written = store_base_file(target, marker.path, _record_changes(target, notes, merged))
         counts = Counts(stats.updated, stats.deleted, stats.inserted)
     else:
         before, _ = _native.read_slice(target.storage.native, **_slice(task, task.previous, None))
         both = _chain(before, _as_reader(rows))
-        written = store_base_file(target, marker.path, _note_changes(target, notes, both))
+        written = store_base_file(target, marker.path, _record_changes(target, notes, both))
         counts = Counts(inserted=task.inserts)
     stored: _native.SliceSpec = {**_slice(task, task.previous, None), "delete_keys": None}
     logs = notes.write(task.previous, stored, attempt)
@@ -106,7 +106,7 @@ def _as_reader(rows: _native.BatchReader | None) -> _native.BatchReader:
     return rows
 
 
-def _notes(task: BaseFileTask) -> ChangeNotes | None:
+def _notes(task: BaseFileTask) -> ChangeRecorder | None:
     """Return the recorder of changes, in a table with change logs."""
     target = task.target
     if target.change_log is None:
@@ -119,7 +119,9 @@ def _notes(task: BaseFileTask) -> ChangeNotes | None:
         marked = find_delete_markers(rows, target.merge.delete_field, target.merge.delete_marker)
         keys.append(own)
         deletes.append(own.filter(marked))
-    return ChangeNotes(task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes))
+    return ChangeRecorder(
+        task, target.change_log, pa.concat_arrays(keys), pa.concat_arrays(deletes)
+    )
 
 
 def _rewritten(
@@ -168,8 +170,10 @@ def _slice(
     }
 
 
-def _note_changes(target: WriteTarget, notes: ChangeNotes, rows: Batches) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(target.schema, notes.noting(iter(rows)))
+def _record_changes(
+    target: WriteTarget, notes: ChangeRecorder, rows: Batches
+) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(target.schema, notes.record_from(iter(rows)))
 
 
 def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

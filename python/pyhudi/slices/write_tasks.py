@@ -108,7 +108,7 @@ class WriteTarget:
     """The record key's columns, if rows have no stored key: the meta columns are then null."""
     two_threads: bool = False
     """A process has more than one processor for its tasks."""
-    least_levels: int = 0
+    min_levels: int = 0
     """Minimum number of directories in a partition path; 0 if none can be inside another."""
 
     @property

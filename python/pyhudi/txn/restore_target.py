@@ -17,7 +17,7 @@ from pyhudi.config.actions import (
     LOG_COMPACTION,
     Instant,
 )
-from pyhudi.slices.cleaned_files import check_taken
+from pyhudi.slices.cleaned_files import check_not_cleaned
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -47,9 +47,9 @@ def file_system_view_after_restore(
     remaining = table.timeline.without(reverted)
     view = FileSystemView(table.storage, table.config, remaining)
     if reverted:
-        # A clean before them saw the file groups that they replaced as current.
+        # For a clean before them, the file groups that they replaced were current.
         oldest_reverted = min(instant.requested for instant in reverted)
-        check_taken(remaining, view, oldest_reverted, f"as restored to {to.requested}")
+        check_not_cleaned(remaining, view, oldest_reverted, f"as restored to {to.requested}")
     # Hudi 1.2.0 can cluster rows into the table's own directory, which hides all partitions until
     # the restore removes them.
     check_complete(

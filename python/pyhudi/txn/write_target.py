@@ -8,7 +8,7 @@ from pyhudi.input.conform import data_schema
 from pyhudi.schema.payloads import merge_on_rewrite, with_defaults
 from pyhudi.schema.virtual_keys import virtual_keys
 from pyhudi.slices.cdc_format import change_log_form
-from pyhudi.slices.nested_partitions import least_levels
+from pyhudi.slices.nested_partitions import min_levels
 from pyhudi.slices.write_tasks import WriteTarget
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -48,7 +48,7 @@ def write_target(
         valid_instants=committed,
         timeline_start=start,
         two_threads=table.engine.tasks_per_process > 1,
-        least_levels=least_levels(table),
+        min_levels=min_levels(table),
     )
 
 

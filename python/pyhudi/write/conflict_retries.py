@@ -22,7 +22,7 @@ from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMov
 from pyhudi.input.batches import is_read_once, read_batches
 from pyhudi.metadata.consistency import MetadataBehind
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
-from pyhudi.slices.cleaned_files import was_never_committed, was_taken
+from pyhudi.slices.cleaned_files import was_cleaned, was_never_committed
 from pyhudi.slices.missing_files import explain_missing_file
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -119,7 +119,7 @@ def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | N
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
     name = (error.file or "").rsplit("/", 1)[-1]
-    if was_never_committed(timeline, config.version, name) or was_taken(timeline, name):
+    if was_never_committed(timeline, config.version, name) or was_cleaned(timeline, name):
         return None
     return explain_missing_file(error, config, timeline)
 

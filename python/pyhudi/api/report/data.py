@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from pyhudi.admin.health import Health, look
+from pyhudi.admin.health import Health, assess_health
 from pyhudi.api.display.commit_summary import Commit, read_commits
 from pyhudi.api.history import history
 from pyhudi.cached_property import cached_property
@@ -107,7 +107,7 @@ def collect_report_data(table: TableSnapshot) -> ReportData:
     data.slices = part("file slices", current, [])
     data.partitions = part("partitions", lambda: view.partitions, [])
     data.waiting = part("plans", lambda: _waiting(table), {})
-    data.health = part("health", lambda: look(table), None)
+    data.health = part("health", lambda: assess_health(table), None)
     data.indexes = part("metadata table", lambda: _indexes(table), [])
     data.index = part("index", lambda: _index(table), "")
     rows = part("history", lambda: history(table, _HISTORY_ROWS, None, archived=False), None)

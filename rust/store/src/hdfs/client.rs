@@ -72,7 +72,7 @@ fn check_not_forked(place: &str) -> Result<()> {
     Err(StoreError::Unsupported {
         what: format!(
             "{place}: HDFS in a process that was forked from one that had HDFS open; \
-             start the process anew, as multiprocessing does by \"spawn\""
+             start a new process, as multiprocessing does with \"spawn\""
         ),
     })
 }
