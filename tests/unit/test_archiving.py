@@ -262,7 +262,7 @@ def deltas(*numbers: int) -> list[tuple[int, str, State]]:
 def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
     table = cast(TableSnapshot, SimpleNamespace(timeline=own))
     policy = ArchivingPolicy(least, least + 1, CleanOptions(), compact_after)
-    found = service._commits(table, policy, least).instants
+    found = service._choose_commits(table, policy, least).instants
     return [int(one.requested) - int(time(0)) for one in found]
 
 
@@ -303,18 +303,18 @@ def test_archive_keeps_instants_pending_writes_need() -> None:
 
 def test_archive_keeps_instants_cleaning_retains() -> None:
     policy = ArchivingPolicy(4, 8, CleanOptions(commits=20), compact_after=10)
-    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
-    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
-    policy = replace(policy, least=21, most=31)
-    assert service._least_and_most(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
+    assert service._commit_limits(timeline(LAYOUT_2, *deltas(*range(20))), policy) == (4, 8)
+    assert service._commit_limits(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 25)
+    policy = replace(policy, min_commits=21, max_commits=31)
+    assert service._commit_limits(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
 
 
 def test_services_are_counted_apart_up_to_version_6() -> None:
     cleans = [(number, CLEAN, State.COMPLETED) for number in range(8)]
-    gone = service._services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=7)
+    gone = service._choose_services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=7)
     assert [one.requested for one in gone] == [time(number) for number in range(5)]
-    assert service._services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=8) == []
-    assert service._services(timeline(LAYOUT_2, *cleans), min_commits=3, max_commits=7) == []
+    assert service._choose_services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=8) == []
+    assert service._choose_services(timeline(LAYOUT_2, *cleans), min_commits=3, max_commits=7) == []
 
 
 @pytest.mark.parametrize("name", TABLES)

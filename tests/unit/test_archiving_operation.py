@@ -101,7 +101,7 @@ def test_archive_works_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     base = tmp_path / "t"
     table = written(base, kind="cow", commits=16)
     before = known(base)
-    monkeypatch.setattr(archiving, "_PART", 4)
+    monkeypatch.setattr(archiving, "_MAX_PER_SECTION", 4)
     done = table.archive(min_commits=3, max_commits=4)
     assert len(done.instants) > 8
     assert len(timeline_of(base).commits) == 3
@@ -112,8 +112,8 @@ def test_archive_works_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_archive_lists_long_timeline_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "t"
     table = written(base, kind="cow", commits=16)
-    monkeypatch.setattr(archiving, "_PART", 1)
-    monkeypatch.setattr(archiving, "_PARTS", 3)
+    monkeypatch.setattr(archiving, "_MAX_PER_SECTION", 1)
+    monkeypatch.setattr(archiving, "_MAX_SECTIONS", 3)
     listed = []
     load = Timeline.load
 

@@ -43,7 +43,7 @@ def test_clean_plan_is_same_in_parts_and_holds_few_files(
         return view(of, files)
 
     monkeypatch.setattr(clean_plan, "_view", counted)
-    monkeypatch.setattr(clean_plan, "_FILES_AT_ONCE", 6)
+    monkeypatch.setattr(clean_plan, "_MAX_FILES_IN_VIEW", 6)
     monkeypatch.setattr(clean_plan, "LISTED_AT_ONCE", 2)
     assert table.clean(dry_run=True).files_removed == whole.files_removed
     assert len(held) > 2

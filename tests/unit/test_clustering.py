@@ -20,7 +20,12 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.services import clustering
 from pyhudi.services.clustering import pending
-from pyhudi.services.clustering_strategy import Chosen, Settled, choose, select_partitions
+from pyhudi.services.clustering_strategy import (
+    EarlierClusterings,
+    GroupChoice,
+    choose,
+    select_partitions,
+)
 from pyhudi.slices import clustering_task
 from pyhudi.slices.clustering_plan import Order, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
@@ -490,15 +495,15 @@ def slice_of(name: str, size: int | None, *, partition: str = "p", logs: int = 0
 
 
 def chosen(
-    slices: list[FileSlice], hour: int = 0, settled: Settled | None = None, **given: Any
-) -> Chosen:
+    slices: list[FileSlice], hour: int = 0, earlier: EarlierClusterings | None = None, **given: Any
+) -> GroupChoice:
     options = ClusteringOptions(**given)
     kept = select_partitions(sorted({slice_.partition for slice_ in slices}), options, hour)
     order = (options.sort_columns, options.layout)
-    return choose(slices, options, WriteOptions(), settled or Settled({}), order, kept)
+    return choose(slices, options, WriteOptions(), earlier or EarlierClusterings({}), order, kept)
 
 
-def ids(choice: Chosen) -> list[list[str]]:
+def ids(choice: GroupChoice) -> list[list[str]]:
     return [[slice_.file_id for slice_ in group.slices] for group in choice.groups]
 
 
@@ -609,8 +614,8 @@ def test_cluster_skips_groups_it_would_not_change() -> None:
 )
 def test_cluster_skips_sorted_groups(made: Order, wanted: Order, *, stays: bool) -> None:
     columns, layout = wanted
-    settled = Settled({"1": made})
-    choice = chosen([slice_of("a", 10)], settled=settled, sort_columns=columns, layout=layout)
+    earlier = EarlierClusterings({"1": made})
+    choice = chosen([slice_of("a", 10)], earlier=earlier, sort_columns=columns, layout=layout)
     assert (choice.groups == ()) is stays
 
 

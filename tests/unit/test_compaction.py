@@ -392,7 +392,7 @@ def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Pa
 def test_partitions_of_archived_commits_wait_for_the_next_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 12)
+    monkeypatch.setattr(table_compaction, "_MAX_LOGS", 12)
     few = {
         "hoodie.clean.commits.retained": 1,
         "hoodie.keep.min.commits": 8,

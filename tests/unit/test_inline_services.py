@@ -192,7 +192,7 @@ def test_automatic_compaction_leaves_no_plan(
         PendingInstant(table, instant, COMPACTION).begin()
         raise CommitConflict("as if killed")
 
-    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)
+    monkeypatch.setattr(table_compaction, "_MAX_LOGS", 4)
     table = made(tmp_path / "t", version)
     with monkeypatch.context() as patch:
         patch.setattr(table_compaction, "_execute", dies)
@@ -209,7 +209,7 @@ def test_automatic_compaction_leaves_no_plan(
 def test_automatic_compaction_leaves_foreign_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_compaction, "_LOGS_MOST", 4)
+    monkeypatch.setattr(table_compaction, "_MAX_LOGS", 4)
     table = made(tmp_path / "t")
     planned = table.compact(execute=False).scheduled
     commits(table, 16)

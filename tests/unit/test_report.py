@@ -121,8 +121,8 @@ def test_kinds_of_work_have_their_lanes(tmp_path: Path) -> None:
     assert any("waits for a compaction" in title for title in titles)
     orange = [one for one in page.all("rect") if one.attributes["fill"] == LOG]
     orange = [one for one in orange if not one.has_class("mark")]
-    with_logs = sum(bool(logs) for logs in table.scan().plan()["log_files"].to_pylist())
-    assert len(orange) == with_logs > 0
+    slices_with_logs = sum(bool(logs) for logs in table.scan().plan()["log_files"].to_pylist())
+    assert len(orange) == slices_with_logs > 0
     charts = {one.attributes["aria-label"]: one for one in page.all("svg")}
     assert (
         "inserted: 9\nupdated: 0\ndeleted: 0" in charts["inserted, updated, deleted by commit"].text

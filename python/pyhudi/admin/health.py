@@ -294,7 +294,7 @@ def _clustering(
 def _resizing(
     table: TableSnapshot, free: list[FileSlice], paths: Sequence[str]
 ) -> Iterator[Advice]:
-    if not table.config.is_merge_on_read or bucket_resize.waits_for(table):
+    if not table.config.is_merge_on_read or bucket_resize.reason_to_wait(table):
         return
     options = ClusteringOptions.of(table.options)
     selected = select_partitions(paths, options, hour=0)

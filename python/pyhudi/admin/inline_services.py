@@ -161,7 +161,7 @@ def _compact_overgrown(
     """
     few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
     alone = not table.timeline.pending_compactions
-    request = CompactionRequest(overgrown_since=_LOOK, schedule=alone)
+    request = CompactionRequest(many_logs_in_commits=_LOOK, schedule=alone)
     with suppress(CommitConflict, UnsupportedTableFeature):
         return run_service.compact(handle, request, few, clock=clock)
     return None

@@ -64,7 +64,7 @@ from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import CUSTOM, check_key_generator, custom_types
 from pyhudi.schema.table_schema import field_at
 from pyhudi.schema.virtual_keys import check_virtual_types
-from pyhudi.services.compaction import compact, complete_pending, with_logs
+from pyhudi.services.compaction import compact, complete_pending, slices_with_logs
 from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import complete_view
@@ -398,7 +398,7 @@ def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str |
     if not merge:
         return None
     work = row_compaction(by)
-    return compact(context.table, work, with_logs(complete_view(context.table)))
+    return compact(context.table, work, slices_with_logs(complete_view(context.table)))
 
 
 def _move(handle: Handle, to: int, clock: Clock) -> None:

@@ -83,7 +83,7 @@ def _remove_table(
     if Timeline.load(storage, config).commits:
         return
     storage.delete(FILE)  # The table does not exist any more after this.
-    if earlier or directories.existed(FOLDER):
+    if earlier or directories.had(FOLDER):
         for entry in storage.list(FOLDER):
             if entry.path not in earlier:
                 storage.delete(entry.path)
@@ -123,7 +123,7 @@ class NewDirectories:
         self._base = None if is_remote(storage.uri) else Path(storage.native.uri)
         self._earlier = set() if self._base is None else {*_above(self._base), *_below(self._base)}
 
-    def existed(self, folder: str) -> bool:
+    def had(self, folder: str) -> bool:
         """Return whether a directory existed before, by its path within the location."""
         return self._base is not None and self._base / folder in self._earlier
 

@@ -180,7 +180,7 @@ class Inspect:
         Raises:
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        return slices_table(self._checked_view().all_slices())
+        return slices_table(self._complete_view().all_slices())
 
     def health(self) -> Health:
         """Return the table's health: files, log share, retention, timeline, and advice.
@@ -206,7 +206,7 @@ class Inspect:
         Raises:
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        view = self._checked_view()
+        view = self._complete_view()
         slices = view.slices()
         rows = []
         for partition in view.partitions:
@@ -232,7 +232,7 @@ class Inspect:
             CorruptTable: a log file is damaged.
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
-        logs = [log for slice_ in self._checked_view().slices() for log in slice_.logs]
+        logs = [log for slice_ in self._complete_view().slices() for log in slice_.logs]
         rows = [row for log in logs for row in self._blocks(log)]
         return pa.Table.from_pylist(rows, _LOGS)
 
@@ -277,7 +277,7 @@ class Inspect:
         metadata = MetadataTable(table.storage, table.config, table.timeline)
         return pa.Table.from_batches([to_display(metadata, partition, field)])
 
-    def _checked_view(self) -> FileSystemView:
+    def _complete_view(self) -> FileSystemView:
         """Return the view, after checking that all files of the handle's snapshot still exist."""
         view, table = self._view(), self._table
         _ = view.groups

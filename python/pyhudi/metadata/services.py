@@ -92,8 +92,8 @@ def _run(data: TableSnapshot, options: MetadataOptions) -> None:
         metadata_table = metadata_table.reload()
     of_data = ArchiveOptions.of(data.options)
     policy = ArchivingPolicy(
-        least=of_data.least + 1,
-        most=of_data.most + 1,
+        min_commits=of_data.least + 1,
+        max_commits=of_data.most + 1,
         retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
         bounds=lambda _: _oldest(Timeline.load(data.storage, data.config)),
@@ -155,7 +155,7 @@ def _compact(
         # The records of a lost log file would be lost for good.
         beside.check_groups(name)
     view = FileSystemView(storage, config, metadata_table.timeline, partitions)
-    slices = compaction.with_logs(view)
+    slices = compaction.slices_with_logs(view)
     return compaction.compact(metadata_table, record_compaction(), slices, instant)
 
 

@@ -1,10 +1,9 @@
-"""Archiving: which completed instants leave the active timeline.
+"""Archiving: selection of completed instants that leave the active timeline.
 
-The rules are the same for a data table and a metadata table. Readers regard everything older than
-the active timeline as committed, so no instant may leave that a reader, a writer or a service still
-needs; results name the reason for instants that stay. `timeline/archiving.py` moves instants into
-the archive. Sources: `TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `ClusteringUtils`
-(Hudi 0.15.0, 1.2.0).
+The rules are the same for a data table and a metadata table. Readers regard all instants before the
+active timeline as committed. So an instant stays while a reader, a writer or a service needs it;
+results name the reason. `timeline/archiving.py` moves instants into the archive. Sources:
+`TimelineArchiverV1`, `TimelineArchiverV2`, `ArchivalUtils`, `ClusteringUtils` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.errors import ConfigError
 from pyhudi.services.clean_plan import last_clean
-from pyhudi.services.clean_policy import hours_before, needing_the_past, retention
+from pyhudi.services.clean_policy import hours_before, pending_readers_of_past, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices import markers
 from pyhudi.slices.file_system_view import FileSystemView
@@ -41,37 +40,37 @@ from pyhudi.timeline.archiving import archive as archive_instants
 from pyhudi.txn import attempt_files, conflicts
 from pyhudi.txn.savepoint import find_saved_instants
 
-_PART = 200
-"""Instants per critical section, for which writers wait."""
-_PARTS, _PARTS_REMOTE = 16, 100
-"""Maximum number of critical sections: each lists the timeline, so sections of a very long one are
-larger. On object stores a section of many instants keeps writers waiting for longer."""
+_MAX_PER_SECTION = 200
+"""Instants per critical section, since writers wait for its end."""
+_MAX_SECTIONS, _MAX_REMOTE_SECTIONS = 16, 100
+"""Maximum number of critical sections. Each lists the timeline, so those of a very long timeline
+are larger. There are more on object stores, where each instant takes longer."""
 
 
 @dataclass(frozen=True)
 class ArchivingPolicy:
     """The instants that stay in the active timeline."""
 
-    least: int
+    min_commits: int
     """Minimum number of commits that stay."""
-    most: int
+    max_commits: int
     """Number of commits above which archiving starts."""
     retained: CleanOptions
-    """Commits whose file slices cleaning retains; they stay too."""
+    """Options of cleaning; commits whose file slices it retains stay, too."""
     compact_after: int | None
     """Delta commits after which a compaction is due, None if it does not count them."""
     bounds: Callable[[TableSnapshot], Iterable[ArchiveBound]] = lambda _: ()
-    """Returns other bounds of archiving; called only if instants may leave."""
+    """Returns further bounds of archiving; called only if instants may be archived."""
     history: HistoryOptions = field(default_factory=HistoryOptions)
     """Options of the archive's files."""
 
 
 @dataclass(frozen=True)
-class _Choice:
+class _InstantChoice:
     instants: tuple[Instant, ...] = ()
     """Oldest first."""
-    held: ArchiveBound | None = None
-    """The bound that keeps more than the minimum number of commits."""
+    bound: ArchiveBound | None = None
+    """The bound because of which more than the minimum number of commits stay."""
 
 
 # --- data tables ----------------------------------------------------------------------------------
@@ -85,8 +84,8 @@ def archive_table(table: TableSnapshot, options: ArchiveOptions) -> ServiceResul
 
 def preview_archive(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
     """Return what `archive_table` would do now."""
-    choice = _choice(table, _policy(table, options))
-    result = _result(table, choice.instants, choice.held, table.clock.now_ms())
+    choice = _choose_instants(table, _policy(table, options))
+    result = _result(table, choice.instants, choice.bound, table.clock.now_ms())
     return replace(result, dry_run=True)
 
 
@@ -94,7 +93,7 @@ def is_due(table: TableSnapshot, options: ArchiveOptions) -> bool:
     """Return whether archiving is due after a commit."""
     if len(table.timeline.commits) <= options.most:
         return False
-    return bool(_choice(table, _policy(table, options)).instants)
+    return bool(_choose_instants(table, _policy(table, options)).instants)
 
 
 def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:
@@ -108,12 +107,12 @@ def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:
         options.most,
         CleanOptions.of(table.options),
         compaction.max_delta_commits if counts else None,
-        _of_companions,
+        _participant_bounds,
         options.history,
     )
 
 
-def _of_companions(table: TableSnapshot) -> Iterator[ArchiveBound]:
+def _participant_bounds(table: TableSnapshot) -> Iterator[ArchiveBound]:
     for participant in table.participants:
         bound = participant.archive_bound(table)
         if bound is not None:
@@ -137,58 +136,63 @@ def _result(
 def archive(
     table: TableSnapshot, policy: ArchivingPolicy
 ) -> tuple[list[Instant], ArchiveBound | None]:
-    """Archive due instants in several critical sections, between which writers can go on.
+    """Archive due instants in several critical sections, so writers can go on in between.
 
-    table: a recent snapshot. Returns the archived instants, and the bound that keeps more.
+    table: a recent snapshot. Returns the archived instants, and the bound because of which more
+    commits than the minimum stay.
     """
     archived: list[Instant] = []
-    choice = _choice(table, policy)
-    parts = _PARTS_REMOTE if is_remote(table.storage.uri) else _PARTS
-    max_part = max(_PART, -(-len(choice.instants) // parts))
+    choice = _choose_instants(table, policy)
+    parts = _MAX_REMOTE_SECTIONS if is_remote(table.storage.uri) else _MAX_SECTIONS
+    max_part = max(_MAX_PER_SECTION, -(-len(choice.instants) // parts))
     while choice.instants:
         with table.lock_manager.critical_section():
-            now = table.with_timeline(conflicts.reload_timeline(table))
-            # Once archiving has started, it continues to the minimum.
-            choice = _choice(now, replace(policy, most=policy.least) if archived else policy)
+            current = table.with_timeline(conflicts.reload_timeline(table))
+            # Once started, archiving continues down to the minimum.
+            choice = _choose_instants(
+                current, replace(policy, max_commits=policy.min_commits) if archived else policy
+            )
             part = choice.instants[:max_part]
             if part:
                 table.lock_manager.check_held()
-                bound = _remove_missed(now, part)
+                bound = _remove_files_after_rollback(current, part)
                 if bound is not None:
                     return archived, bound
                 archive_instants(
-                    now.storage,
-                    now.config,
-                    now.timeline,
+                    current.storage,
+                    current.config,
+                    current.timeline,
                     part,
                     policy.history,
                     table.lock_manager.check_held,
                 )
-                _remove_markers(now, part)
+                _remove_markers(current, part)
         archived += part
         if len(part) == len(choice.instants):
             break
-    return archived, choice.held
+    return archived, choice.bound
 
 
-def _remove_missed(table: TableSnapshot, going: Sequence[Instant]) -> ArchiveBound | None:
-    """Remove files written after their rollback: past the start of the timeline they are visible.
+def _remove_files_after_rollback(
+    table: TableSnapshot, leaving_instants: Sequence[Instant]
+) -> ArchiveBound | None:
+    """Remove files written after their rollback, which become visible once it is archived.
 
-    Returns a bound that keeps the instants if a plan names such a file.
+    If a plan names such a file, returns a bound for which the instants stay.
     """
     timeline = table.timeline
-    start = timeline.without(going).start or ""
-    passing: set[str] = set()
+    start = timeline.without(leaving_instants).start or ""
+    targets: set[str] = set()
     records: dict[str, list[dict[str, Any]]] = {}
     for rollback in timeline.filter_completed(ROLLBACK):
         record = timeline.read(rollback) or {}
         for target in record.get("commitsRollback") or ():
             records.setdefault(target, []).append(record)
-            if rollback in going or target < start:
-                passing.add(target)
-    # Other writers may be writing files of a plan again.
-    passing -= {pending.requested for pending in timeline.pending()}
-    for target in passing:
+            if rollback in leaving_instants or target < start:
+                targets.add(target)
+    # Other writers may be executing a pending plan again.
+    targets -= {pending.requested for pending in timeline.pending()}
+    for target in targets:
         if not timeline.is_before_start(target):
             late_files = attempt_files.files_after_rollback(
                 table, timeline, target, records[target]
@@ -221,31 +225,31 @@ def since_compaction(timeline: Timeline) -> list[Instant]:
 # --- selection of instants ------------------------------------------------------------------------
 
 
-def _choice(table: TableSnapshot, policy: ArchivingPolicy) -> _Choice:
+def _choose_instants(table: TableSnapshot, policy: ArchivingPolicy) -> _InstantChoice:
     timeline = table.timeline
-    min_commits, max_commits = _least_and_most(timeline, policy)
-    services = _services(timeline, min_commits, max_commits)
-    commits = _Choice()
+    min_commits, max_commits = _commit_limits(timeline, policy)
+    services = _choose_services(timeline, min_commits, max_commits)
+    commits = _InstantChoice()
     if len(timeline.commits) > max_commits:
-        commits = _commits(table, policy, min_commits)
+        commits = _choose_commits(table, policy, min_commits)
     candidates = [*services, *commits.instants]
     if not candidates:
         return commits
-    bound = _first(policy.bounds(table))
+    bound = _strictest(policy.bounds(table))
     chosen = [instant for instant in candidates if bound is None or instant.requested < bound.time]
-    kept_by = commits.held if len(chosen) == len(candidates) else bound
+    strictest = commits.bound if len(chosen) == len(candidates) else bound
     if timeline.completes_in_names:
         last = max((instant.requested for instant in chosen), default="")
         services_before = timeline.filter_completed(CLEAN, ROLLBACK)
         chosen += [instant for instant in services_before if instant.requested < last]
     chosen.sort(key=lambda instant: (instant.requested, instant.action))
-    return _Choice(tuple(chosen), kept_by)
+    return _InstantChoice(tuple(chosen), strictest)
 
 
-def _least_and_most(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
-    """Return minimum and maximum number of commits. All commits that cleaning retains stay."""
-    min_commits, max_commits = policy.least, policy.most
-    horizon = _horizon(timeline, policy.retained)
+def _commit_limits(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
+    """Return minimum and maximum number of commits, increased for those that cleaning retains."""
+    min_commits, max_commits = policy.min_commits, policy.max_commits
+    horizon = _earliest_retained(timeline, policy.retained)
     if horizon is None:
         return min_commits, max_commits
     retained = sum(commit.requested > horizon.requested for commit in timeline.commits) + 2
@@ -256,8 +260,8 @@ def _least_and_most(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, i
     )
 
 
-def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
-    """Return the commit that cleaning would retain from; hours count back from the last commit."""
+def _earliest_retained(timeline: Timeline, retained: CleanOptions) -> Instant | None:
+    """Return the earliest commit that cleaning would retain, with hours before the last commit."""
     if timeline.last_commit is None:
         return None
     last = timeline.last_commit.requested
@@ -267,14 +271,14 @@ def _horizon(timeline: Timeline, retained: CleanOptions) -> Instant | None:
     except ConfigError:
         return None
     if is_bootstrap(last):
-        # The instant of a bootstrap is not a time: no commit has followed it.
+        # The instant of a bootstrap is not a time.
         return None
-    stays = retention(timeline, retained, since[:SECOND_INSTANT_DIGITS])
-    return None if stays is None else stays.horizon
+    retained_slices = retention(timeline, retained, since[:SECOND_INSTANT_DIGITS])
+    return None if retained_slices is None else retained_slices.horizon
 
 
-def _services(timeline: Timeline, min_commits: int, max_commits: int) -> list[Instant]:
-    """Cleans and rollbacks, which up to table version 6 are counted separately."""
+def _choose_services(timeline: Timeline, min_commits: int, max_commits: int) -> list[Instant]:
+    """Return cleans and rollbacks to archive, which are counted separately up to version 6."""
     if timeline.completes_in_names:
         return []
     selected: list[Instant] = []
@@ -284,37 +288,39 @@ def _services(timeline: Timeline, min_commits: int, max_commits: int) -> list[In
     return selected
 
 
-def _commits(table: TableSnapshot, policy: ArchivingPolicy, min_commits: int) -> _Choice:
-    """The oldest commits, up to the first that is still needed."""
+def _choose_commits(
+    table: TableSnapshot, policy: ArchivingPolicy, min_commits: int
+) -> _InstantChoice:
+    """Return the oldest commits, up to the first one that is still needed."""
     timeline = table.timeline
     bounds = [
-        *_before_pending(timeline),
-        *_for_compaction(timeline, policy.compact_after),
+        *_pending_bounds(timeline),
+        *_compaction_bounds(timeline, policy.compact_after),
         *_savepoint_bounds(timeline),
     ]
-    bound = _first(bounds)
+    bound = _strictest(bounds)
     free = [commit for commit in timeline.commits if bound is None or commit.requested < bound.time]
     count = len(timeline.commits) - min_commits
     selected = free[:count]
-    for at, commit in enumerate(selected):
+    for number, commit in enumerate(selected):
         reason = _why_replaced_counts(table, commit)
         if reason is not None:
-            return _Choice(tuple(selected[:at]), ArchiveBound(commit.requested, reason))
-    return _Choice(tuple(selected), bound if len(selected) < count else None)
+            return _InstantChoice(tuple(selected[:number]), ArchiveBound(commit.requested, reason))
+    return _InstantChoice(tuple(selected), bound if len(selected) < count else None)
 
 
-def _first(bounds: Iterable[ArchiveBound]) -> ArchiveBound | None:
-    """Return the bound that keeps the most instants."""
+def _strictest(bounds: Iterable[ArchiveBound]) -> ArchiveBound | None:
+    """Return the bound for which the most instants stay."""
     return min(bounds, key=lambda bound: bound.time, default=None)
 
 
-def _before_pending(timeline: Timeline) -> Iterator[ArchiveBound]:
-    """The commit before the oldest pending write, and commits that the write is checked against.
+def _pending_bounds(timeline: Timeline) -> Iterator[ArchiveBound]:
+    """Yield the commit before the oldest pending write, and commits for its conflict checks.
 
-    Hudi keeps only the first, and misses a commit that was requested even earlier and completed
-    while the write was active.
+    Hudi retains only the first, and misses a commit that was requested even earlier and completed
+    during the write.
     """
-    pending = needing_the_past(timeline)
+    pending = pending_readers_of_past(timeline)
     if not pending:
         return
     first = pending[0]
@@ -322,11 +328,11 @@ def _before_pending(timeline: Timeline) -> Iterator[ArchiveBound]:
     before = [commit.requested for commit in timeline.commits if commit.requested < first.requested]
     yield ArchiveBound(max(before, default=first.requested), reason)
     if timeline.completes_in_names:
-        beside = (c for c in timeline.commits if (c.completed or "") > first.requested)
-        yield from (ArchiveBound(commit.requested, reason) for commit in beside)
+        concurrent = (c for c in timeline.commits if (c.completed or "") > first.requested)
+        yield from (ArchiveBound(commit.requested, reason) for commit in concurrent)
 
 
-def _for_compaction(timeline: Timeline, compact_after: int | None) -> Iterator[ArchiveBound]:
+def _compaction_bounds(timeline: Timeline, compact_after: int | None) -> Iterator[ArchiveBound]:
     """The start of the next compaction's count (`getEarliestInstantToRetainForCompaction`)."""
     if compact_after is None:
         return

@@ -1,9 +1,9 @@
 """Resize of consistent-hashing buckets by split and merge, as a type of clustering.
 
-A plan replaces nodes of the hashing metadata. Its executor writes the new buckets and, before the
-commit completes, new hashing metadata with its instant, which is valid with the commit. The rest is
-like any clustering (`clustering.py`). No bucket is resized while a write is pending, since Hudi's
-writers may not know of the plan. Sources: `BaseConsistentHashingBucketClusteringPlanStrategy`,
+A plan replaces nodes of the hashing metadata. Its executor writes the new buckets, then new hashing
+metadata that is valid with the commit. The rest is like any clustering (`clustering.py`). No bucket
+is resized while a write is pending, since Hudi's writers may not know of the plan. Sources:
+`BaseConsistentHashingBucketClusteringPlanStrategy`,
 `HoodieSparkConsistentBucketIndex`, `SparkConsistentBucketClusteringExecutionStrategy` (Hudi 0.15.0,
 1.0.2, 1.2.0).
 """
@@ -21,7 +21,7 @@ from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.property_names import META_FIELDS
 from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature, retryable_conflict
 from pyhudi.services.bucket_resize_strategy import choose_resizes
-from pyhudi.services.clustering_strategy import Chosen
+from pyhudi.services.clustering_strategy import GroupChoice
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.bucket_resize_task import (
     BucketTask,
@@ -50,9 +50,9 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.transaction import Transaction
 
-_PROBED = 4
+_SAMPLED_SLICES = 4
 _ANY_SIZE = 1 << 62
-"""File size limit for the only file of a bucket, of any size."""
+"""File size limit, since a bucket is one file of any size."""
 
 
 def check_table(table: TableSnapshot) -> None:
@@ -70,8 +70,8 @@ def check_table(table: TableSnapshot) -> None:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def waits_for(table: TableSnapshot) -> str:
-    """Return why buckets cannot be resized now, "" if they can."""
+def reason_to_wait(table: TableSnapshot) -> str:
+    """Return why buckets cannot be resized now; "" if they can."""
     writes = table.timeline.pending(COMMIT, DELTA_COMMIT)
     return f"no buckets are split or merged while {writes[0]} is pending" if writes else ""
 
@@ -81,7 +81,7 @@ def choose_buckets(
     free: Iterable[FileSlice],
     options: ClusteringOptions,
     selected: Collection[str],
-) -> Chosen:
+) -> GroupChoice:
     """Choose splits and merges. free: slices without a pending service; the rest as in `choose`."""
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in free:
@@ -97,14 +97,14 @@ def choose_buckets(
         room = options.max_groups - len(groups) if partition in selected else 0
         groups += resizes[:room]
         missing |= {partition} if len(resizes) > room else set()
-    return Chosen(tuple(groups), tuple(sorted(missing)))
+    return GroupChoice(tuple(groups), tuple(sorted(missing)))
 
 
 # --- execution ------------------------------------------------------------------------------------
 
 
-def another_ring(table: TableSnapshot, plan: ClusteringPlan) -> str:
-    """Return the partition whose hashing metadata has changed since the plan, "" if none has."""
+def find_changed_hashing(table: TableSnapshot, plan: ClusteringPlan) -> str:
+    """Describe a change of hashing metadata since the plan; "" if there is none."""
     for partition, groups in plan.resized.items():
         ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None or {group.ring for group in groups} != {ring.number}:
@@ -127,17 +127,17 @@ def write_buckets(
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
         raise UnsupportedTableFeature(msg, hint="Cancel the plan with rollback().")
-    before = {partition: _ring(table, partition).nodes for partition in plan.resized}
-    hashing = _proven_hash(table, plan, before)
-    after = {
-        partition: _plan_resize(before[partition], groups, partition)
+    old_rings = {partition: _ring(table, partition).nodes for partition in plan.resized}
+    hashing = _determine_hash(table, plan, old_rings)
+    new_rings = {
+        partition: _plan_resize(old_rings[partition], groups, partition)
         for partition, groups in plan.resized.items()
     }
     tasks = [
         BucketTask(
             replace(task, file_ids=child.prefix, target_bytes=_ANY_SIZE),
             number,
-            span_of(after[group.partition], child.value) if _is_split(group) else None,
+            span_of(new_rings[group.partition], child.value) if _is_split(group) else None,
             hashing,
         )
         for number, (group, task) in enumerate(zip(plan.groups, groups, strict=True))
@@ -149,8 +149,10 @@ def write_buckets(
     return [stat for bucket in written for stat in bucket.stats]
 
 
-def with_new_rings(txn: Transaction, table: TableSnapshot, plan: ClusteringPlan) -> None:
-    """Let the commit of a plan store the new hashing metadata."""
+def store_new_hashing_metadata(
+    txn: Transaction, table: TableSnapshot, plan: ClusteringPlan
+) -> None:
+    """Make the transaction of a plan store the new hashing metadata."""
     txn.participants.append(_NewRings(plan))
     if table.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
@@ -164,7 +166,7 @@ class _NewRings(CommitParticipant):
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Raise `CommitConflict` if the hashing metadata of a partition changed concurrently."""
-        changed = another_ring(table, self._plan)
+        changed = find_changed_hashing(table, self._plan)
         if changed:
             raise retryable_conflict(f"{changed} by now")
         for partition, groups in self._plan.resized.items():
@@ -201,14 +203,18 @@ def _is_split(group: PlannedGroup) -> bool:
 # --- buckets of keys ------------------------------------------------------------------------------
 
 
-def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str, Ring]) -> KeyHash:
-    """Return the hash function under which keys are in their buckets.
+def _determine_hash(
+    table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str, Ring]
+) -> KeyHash:
+    """Return the hash function by which the keys of files are in their buckets.
 
-    If files do not determine it, that of the table version's release.
+    If several match, it is that of the table version's release.
     """
-    ways = key_hashes(table.config, IndexOptions.of(table.options))
+    hashes = key_hashes(table.config, IndexOptions.of(table.options))
     split = [slice_ for group in plan.groups if _is_split(group) for slice_ in group.slices]
-    reads = slice_tasks(table, ScanRequest((RECORD_KEY,)), split[:_PROBED], merge_rule(table))
+    reads = slice_tasks(
+        table, ScanRequest((RECORD_KEY,)), split[:_SAMPLED_SLICES], merge_rule(table)
+    )
     tasks = []
     for read in reads:
         ring = rings[read.slice.partition]
@@ -216,27 +222,27 @@ def _proven_hash(table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str,
         if not values:
             msg = f"a clustering splits {read.slice.file_id}, which is not a bucket"
             raise CorruptTable(msg)
-        tasks.append(ProbeTask(read, span_of(ring, values[0]), ways))
+        tasks.append(ProbeTask(read, span_of(ring, values[0]), hashes))
     matching_by_task = table.engine.run(matching_hashes, tasks, label="check buckets of keys")
-    for way in ways:
-        if all(way in matching for matching in matching_by_task):
-            return way
-    raise _elsewhere(ways[0])
+    for key_hash in hashes:
+        if all(key_hash in matching for matching in matching_by_task):
+            return key_hash
+    raise _wrong_buckets_error(hashes[0])
 
 
 def _check_all_written(
     plan: ClusteringPlan, written: Iterable[WrittenBucket], hashing: KeyHash
 ) -> None:
-    """Check that every row of an old bucket is in one of the new ones."""
-    lost: dict[int, int] = {}
+    """Check that each row of the old buckets is in a new bucket."""
+    missing_rows: dict[int, int] = {}
     for bucket in written:
         rows = sum(stat.num_writes for stat in bucket.stats)
-        lost[bucket.group] = lost.get(bucket.group, bucket.read) - rows
-    if any(lost.values()) or len(lost) != len(plan.groups):
-        raise _elsewhere(hashing)
+        missing_rows[bucket.group] = missing_rows.get(bucket.group, bucket.read) - rows
+    if any(missing_rows.values()) or len(missing_rows) != len(plan.groups):
+        raise _wrong_buckets_error(hashing)
 
 
-def _elsewhere(hashing: KeyHash) -> ConfigError:
+def _wrong_buckets_error(hashing: KeyHash) -> ConfigError:
     msg = (
         f"{BUCKET_FIELDS} is {','.join(hashing.fields)}, but the table's keys are in other buckets"
     )

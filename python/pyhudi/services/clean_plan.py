@@ -1,9 +1,9 @@
-"""Files that a clean removes: a table and its retention in, Hudi's plan record out.
+"""The plan of a clean: turns a table and its retention into Hudi's plan record.
 
-The slice of a file that a savepoint or a pending plan names stays; if a replaced group has a
-pending compaction, all its slices do. Hudi 1.0.2 removes log files that a pending compaction names,
-every release a replaced group that one names, and a partition's directory with the files that a
-savepoint keeps in it.
+A slice is kept if a savepoint or a pending plan names one of its files; a replaced group with a
+pending compaction is kept completely. Hudi differs: 1.0.2 removes log files of a pending
+compaction; every release removes a replaced group with a pending compaction, and a partition's
+directory with files of a savepoint in it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.savepoint import find_saved_instants, savepoints
 
-FORM = 2
+PLAN_VERSION = 2
 """Version of plan and record: paths as `HoodieCleanFileInfo`."""
-SAVED = "savepointed_timestamps"
-"""Key in a clean's extra metadata: the commits that had a savepoint then."""
+SAVED_COMMITS = "savepointed_timestamps"
+"""Key in a clean's extra metadata: the commits with a savepoint at that time."""
 
-_FILES_AT_ONCE = 20_000
-"""Approximate number of files that are checked at a time."""
+_MAX_FILES_IN_VIEW = 20_000
+"""Approximate number of files that are loaded at a time."""
 
 Files = dict[str, dict[str, int]]
 """Sizes by name, by partition path."""
@@ -67,7 +67,7 @@ class CleanPlan:
             "lastCompletedCommitTimestamp": last.requested if last else "",
             "policy": self.retention.policy,
             "filesToBeDeletedPerPartition": {},
-            "version": FORM,
+            "version": PLAN_VERSION,
             "filePathsToBeDeletedPerPartition": {
                 partition: [
                     {
@@ -79,7 +79,7 @@ class CleanPlan:
                 for partition, names in self.files.items()
             },
             "partitionsToBeDeleted": list(self.partitions),
-            "extraMetadata": {SAVED: ",".join(saved)} if saved else {},
+            "extraMetadata": {SAVED_COMMITS: ",".join(saved)} if saved else {},
         }
 
 
@@ -97,14 +97,14 @@ def clean_plan(
     """Plan the files to remove. partitions: only in these, None for all."""
     if partitions is not None and not partitions:
         return CleanPlan(retention)
-    needed = _Needed(table.timeline)
+    required = _RequiredFiles(table.timeline)
     plan: Files = {}
     groups: set[GroupKey] = set()
     emptied: list[str] = []
     for view in _views(table, partitions):
         files: Files = {}
-        for slice_ in _find_outdated_slices(view, retention, needed):
-            if not needed.holds(slice_):
+        for slice_ in _find_outdated_slices(view, retention, required):
+            if not required.contains(slice_):
                 sizes = {file.name: file.size for file in _files(slice_)}
                 files.setdefault(slice_.partition, {}).update(sizes)
                 groups.add(slice_.key)
@@ -116,13 +116,13 @@ def clean_plan(
 
 
 def _views(table: TableSnapshot, partitions: Collection[str] | None) -> Iterator[FileSystemView]:
-    """The table's files, some partitions at a time: never all of a large table in memory."""
+    """Yield the table's files, a few partitions at a time to limit memory."""
     part: dict[str, list[Entry]] = {}
     files = 0
     for path, entries in _list_partitions(table.storage, partitions):
         part[path] = entries
         files += len(entries)
-        if files >= _FILES_AT_ONCE:
+        if files >= _MAX_FILES_IN_VIEW:
             yield _view(table, part)
             part, files = {}, 0
     if part:
@@ -148,10 +148,10 @@ def _list_partitions(
 
 
 def _find_outdated_slices(
-    view: FileSystemView, retention: Retention, needed: _Needed
+    view: FileSystemView, retention: Retention, required: _RequiredFiles
 ) -> Iterator[FileSlice]:
     for key in sorted(view.groups):
-        replaced, planned_from = view.replaced.get(key), needed.planned_from.get(key)
+        replaced, planned_from = view.replaced.get(key), required.planned_from.get(key)
         if replaced is None:
             slices = view.slices_of(key)
             yield from retention.select_outdated(slices, planned_from) if slices else ()
@@ -160,7 +160,7 @@ def _find_outdated_slices(
 
 
 def _find_emptied_partitions(view: FileSystemView, files: Files) -> Iterator[str]:
-    """Partitions all of whose data files are removed, committed or not."""
+    """Return partitions whose data files are all removed, committed or not."""
     existing: dict[str, set[str]] = {}
     for (partition, _), group in view.groups.items():
         names_of_partition = existing.setdefault(partition, set())
@@ -175,7 +175,7 @@ def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
     yield from slice_.logs
 
 
-class _Needed:
+class _RequiredFiles:
     """Files that plans and savepoints need, regardless of the policy."""
 
     def __init__(self, timeline: Timeline) -> None:
@@ -204,14 +204,14 @@ class _Needed:
             for name in names
         }
 
-    def holds(self, slice_: FileSlice) -> bool:
-        """Return whether a file of the slice must stay."""
+    def contains(self, slice_: FileSlice) -> bool:
+        """Return whether a plan or a savepoint needs a file of the slice."""
         names = {(slice_.partition, file.name) for file in _files(slice_)}
         return not (names.isdisjoint(self._planned) and names.isdisjoint(self._saved))
 
 
 def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The slices that the plan of a compaction or a clustering names."""
+    """Yield the slices in the plan of a compaction or a clustering."""
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
         yield from group.get("slices") or ()
@@ -223,23 +223,22 @@ def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | None:
     """Return partitions with files to remove since the last clean; None if unknown.
 
-    A slice may go once the base file after it is older than the earliest commit to retain. Replaced
-    groups are checked until the timeline has archived their commit: that commit may have completed,
-    or a plan that named it may have ended, only after a clean had passed it, and archiving uses the
-    same limit.
+    A slice can be removed once the base file after it is older than the earliest commit to retain.
+    Replaced groups are checked until their commit is archived, because the commit may have
+    completed, or a plan that names the group may have ended, after a clean with a later limit.
     """
     last = last_clean(timeline)
-    before = (last or {}).get("earliestCommitToRetain") or ""
-    if retention.horizon is None or not before.strip() or timeline.is_before_start(before):
+    since = (last or {}).get("earliestCommitToRetain") or ""
+    if retention.horizon is None or not since.strip() or timeline.is_before_start(since):
         return None
-    saved_before = ((last or {}).get("extraMetadata") or {}).get(SAVED) or ""
+    saved_before = ((last or {}).get("extraMetadata") or {}).get(SAVED_COMMITS) or ""
     if not find_saved_instants(timeline).issuperset(filter(None, saved_before.split(","))):
         return None
     until = retention.horizon.requested
-    passed = (c for c in timeline.filter_completed(REPLACE_COMMIT) if c.requested < before)
-    replaced = {path for c in passed for path, _ in timeline.commit_metadata(c).replaced}
-    touched = (c for c in timeline.commits if before <= c.requested < until)
-    return replaced | _partitions_of_commits(timeline, touched)
+    replaces = (c for c in timeline.filter_completed(REPLACE_COMMIT) if c.requested < since)
+    replaced = {path for c in replaces for path, _ in timeline.commit_metadata(c).replaced}
+    changed = (c for c in timeline.commits if since <= c.requested < until)
+    return replaced | _partitions_of_commits(timeline, changed)
 
 
 def _partitions_of_commits(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:

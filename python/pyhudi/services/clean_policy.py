@@ -23,9 +23,9 @@ class Retention:
 
     policy: str = KEEP_COMMITS
     horizon: Instant | None = None
-    """Earliest commit to retain: snapshots from it on stay readable; None if slices are counted."""
+    """Earliest commit to retain, whose snapshot stays readable; None if slices are counted."""
     versions: int = 0
-    """Slices per file group, if they are counted."""
+    """Number of slices to retain per file group, if slices are counted."""
 
     def select_outdated(
         self, slices: Sequence[FileSlice], planned_from: str | None = None
@@ -52,18 +52,18 @@ class Retention:
 
 
 def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retention | None:
-    """Return the retention by the options, None if all slices stay.
+    """Return the retention by the options, None to retain all slices.
 
-    since: the time from which on KEEP_LATEST_BY_HOURS keeps all.
+    since: KEEP_LATEST_BY_HOURS retains all slices from this time on.
     """
     if options.policy == KEEP_VERSIONS:
-        # Their number does not show which versions a running index build needs.
+        # A running index build may need more versions.
         indexing = timeline.pending(INDEXING)
         return None if indexing else Retention(options.policy, versions=options.versions)
     if options.policy == KEEP_HOURS:
         recent = (commit for commit in timeline.commits if commit.requested >= since)
-        # Hudi ignores pending writes, and what they replace once they are complete.
-        horizon = _before(timeline, next(recent, None), needing_the_past(timeline))
+        # Hudi ignores pending writes here, which replace slices once they complete.
+        horizon = _commit_before(timeline, next(recent, None), pending_readers_of_past(timeline))
     else:
         horizon = oldest_retained(timeline, options.commits)
     return None if horizon is None else Retention(options.policy, horizon)
@@ -76,31 +76,31 @@ def hours_before(ms: int, hours: int, zone: Zone) -> str:
 
 
 def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
-    """Return the oldest commit whose slices stay in any clean; None with few commits.
+    """Return the earliest commit to retain; None with few commits.
 
-    retained: number of commits that stay, besides those that pending writes may need.
+    retained: number of commits to retain, besides those that pending writes may need.
     """
     commits = timeline.commits
     if len(commits) <= retained:
         return None
-    return _before(timeline, commits[-retained], needing_the_past(timeline))
+    return _commit_before(timeline, commits[-retained], pending_readers_of_past(timeline))
 
 
-def _before(
+def _commit_before(
     timeline: Timeline, horizon: Instant | None, pending: Sequence[Instant]
 ) -> Instant | None:
-    """Return the commit, or the one before the oldest pending instant if that is older."""
+    """Return the older of `horizon` and the commit before the oldest pending instant."""
     if horizon is None or not pending:
         return horizon
-    first = pending[0].requested
-    before = [commit for commit in timeline.commits if commit.requested < first]
-    return min((horizon, before[-1]), key=lambda commit: commit.requested) if before else None
+    oldest_pending = pending[0].requested
+    earlier = [commit for commit in timeline.commits if commit.requested < oldest_pending]
+    return min((horizon, earlier[-1]), key=lambda commit: commit.requested) if earlier else None
 
 
-def needing_the_past(timeline: Timeline) -> list[Instant]:
+def pending_readers_of_past(timeline: Timeline) -> list[Instant]:
     """Return pending writes and indexings, oldest first.
 
-    A concurrent index build reads the table as it was when the build began.
+    A concurrent index build reads the snapshot at which it began.
     """
     return [
         pending
@@ -110,8 +110,8 @@ def needing_the_past(timeline: Timeline) -> list[Instant]:
 
 
 def slices_before(slices: Iterable[FileSlice], horizon: str) -> list[FileSlice]:
-    """Return slices of one group, newest first, that no query from `horizon` on reads."""
+    """Return slices of one group, newest first, that no query of `horizon` or later reads."""
     newest, *superseded = slices
     older = [other for other in superseded if other.base_instant < horizon]
-    # The first of them is read by a query at the horizon, unless the newest one is.
+    # A query at the horizon reads the first of them, or the newest slice.
     return older if newest.base_instant < horizon else older[1:]

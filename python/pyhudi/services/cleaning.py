@@ -1,10 +1,10 @@
-"""Cleaning: removal of file slices that newer ones replaced long enough ago.
+"""Cleaning: removal of file slices that newer slices replaced long enough ago.
 
-A clean is the same for a data table and for a metadata table. It is planned concurrently with
-writers and gets its instant and its plan in a critical section. Files are deleted concurrently
-again. In a second critical section the commit participants are synced and the clean completes. A
-failed writer leaves a pending clean, which any writer executes again. Sources:
-`CleanPlanActionExecutor`, `CleanActionExecutor` (Hudi 0.15.0, 1.2.0).
+It is the same for a data table and a metadata table. The plan is computed concurrently with
+writers, and a critical section creates the requested file. Files are deleted concurrently with
+writers, too. A second critical section syncs the commit participants and completes the clean. After
+a failure it is pending, and any writer executes it again. Sources: `CleanPlanActionExecutor`,
+`CleanActionExecutor` (Hudi 0.15.0, 1.2.0).
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from pyhudi.config.log import warn
 from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, retryable_conflict, without_hint
-from pyhudi.services.clean_plan import FORM, CleanPlan, clean_plan, is_log_append, partitions_since
+from pyhudi.services.clean_plan import (
+    PLAN_VERSION,
+    CleanPlan,
+    clean_plan,
+    is_log_append,
+    partitions_since,
+)
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
@@ -33,7 +39,7 @@ from pyhudi.txn import conflicts
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.recovery import find_failed_writes
 
-_FILES_OF_A_TASK = 200
+_FILES_PER_TASK = 200
 
 
 # --- data tables ----------------------------------------------------------------------------------
@@ -48,9 +54,11 @@ def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
     instants = complete_pending(table)
     if table.timeline.pending(CLEAN):
         table = table.reload()
-    opened, plan = _schedule(table, options)
-    if opened is not None:
-        instants.append(_carry_out(opened, plan.record(opened.table), is_inflight=False))
+    pending_clean, plan = _schedule(table, options)
+    if pending_clean is not None:
+        instants.append(
+            _execute(pending_clean, plan.record(pending_clean.table), is_inflight=False)
+        )
     return _result(table, instants, plan, started)
 
 
@@ -78,17 +86,17 @@ def _result(
 
 
 def is_due(table: TableSnapshot, options: CleanOptions) -> bool:
-    """Return whether a clean may be due after a commit, by the timeline alone."""
+    """Return whether a clean may be due after a commit. Reads the timeline only."""
     timeline = table.timeline
     if timeline.pending(CLEAN):
         return True
     if commits_since_clean(timeline) < options.after_commits:
         return False
-    stays = _retention(table, options)
-    if stays is None:
+    retained = _retention(table, options)
+    if retained is None:
         return False
-    partitions = partitions_since(timeline, stays) if options.incremental else None
-    return not _has_no_effect(timeline, stays) if partitions is None else bool(partitions)
+    partitions = partitions_since(timeline, retained) if options.incremental else None
+    return not _has_no_effect(timeline, retained) if partitions is None else bool(partitions)
 
 
 def commits_since_clean(timeline: Timeline) -> int:
@@ -98,31 +106,31 @@ def commits_since_clean(timeline: Timeline) -> int:
 
 
 def _retention(table: TableSnapshot, options: CleanOptions) -> Retention | None:
-    since = hours_before(table.clock.now_ms(), options.hours, table.config.timezone)
-    return retention(table.timeline, options, since)
+    start = hours_before(table.clock.now_ms(), options.hours, table.config.timezone)
+    return retention(table.timeline, options, start)
 
 
 def _plan(table: TableSnapshot, options: CleanOptions) -> CleanPlan | None:
     """Return the plan, None if there is nothing to remove."""
-    stays = _retention(table, options)
-    if stays is None:
+    retained = _retention(table, options)
+    if retained is None:
         return None
-    partitions = partitions_since(table.timeline, stays) if options.incremental else None
-    plan = clean_plan(table, stays, partitions)
+    partitions = partitions_since(table.timeline, retained) if options.incremental else None
+    plan = clean_plan(table, retained, partitions)
     return plan if plan.files else None
 
 
-def _has_no_effect(timeline: Timeline, stays: Retention) -> bool:
-    """Return whether no commit before the horizon superseded a slice.
+def _has_no_effect(timeline: Timeline, retained: Retention) -> bool:
+    """Return whether no commit before the earliest retained one superseded a slice.
 
-    If rows are only added, or appended to log files, no clean ever records where to look, and each
-    commit would list the whole table for nothing. A later clean removes what this check misses.
+    If rows are only added, or appended to log files, no clean records an earliest retained commit,
+    so each check would list the whole table. A later clean removes what this check misses.
     """
-    if stays.horizon is None:
+    if retained.horizon is None:
         return False
-    until = stays.horizon.requested
-    passed = [commit for commit in timeline.commits if commit.requested < until]
-    return bool(passed) and not any(map(_supersedes, map(timeline.commit_metadata, passed)))
+    earliest = retained.horizon.requested
+    earlier = [commit for commit in timeline.commits if commit.requested < earliest]
+    return bool(earlier) and not any(map(_supersedes, map(timeline.commit_metadata, earlier)))
 
 
 def _supersedes(metadata: CommitMetadata) -> bool:
@@ -136,34 +144,36 @@ def _supersedes(metadata: CommitMetadata) -> bool:
 def _schedule(
     table: TableSnapshot, options: CleanOptions
 ) -> tuple[PendingInstant | None, CleanPlan]:
-    """Plan concurrently with writers and request the clean; None if there is nothing to remove."""
+    """Plan and request a clean; return no instant if there is nothing to remove."""
     nothing = CleanPlan(Retention())
     plan = _plan(table, options)
     if plan is None:
         return None, nothing
     with table.lock_manager.critical_section():
-        now = table.with_timeline(conflicts.reload_timeline(table))
-        if now.timeline.pending(CLEAN):
+        current = table.with_timeline(conflicts.reload_timeline(table))
+        if current.timeline.pending(CLEAN):
             return None, nothing
-        if _overtaken(table.timeline, now.timeline):
-            plan = _plan(now, options)
+        if _is_outdated(table.timeline, current.timeline):
+            plan = _plan(current, options)
             if plan is None:
                 return None, nothing
         began_ms = table.clock.now_ms()
-        opened = PendingInstant(now, table.generator.next(), CLEAN)
-        opened.request_planned(_encode("HoodieCleanerPlan", plan.record(now), table), now.timeline)
+        pending_clean = PendingInstant(current, table.generator.next(), CLEAN)
+        pending_clean.request_planned(
+            _encode("HoodieCleanerPlan", plan.record(current), table), current.timeline
+        )
         table.lock_manager.wait_out_clock_skew(began_ms)
-    return opened, plan
+    return pending_clean, plan
 
 
-def _overtaken(seen: Timeline, now: Timeline) -> bool:
-    """Return whether a plan may be out of date. Commits that only wrote since do not affect it."""
-    new = set(now.instants) - set(seen.instants)
-    rolled_back = {commit.requested for commit in seen.commits} - {
-        commit.requested for commit in now.commits
+def _is_outdated(planned_on: Timeline, current: Timeline) -> bool:
+    """Return whether a plan may be out of date. Commits that only added files do not affect it."""
+    new = set(current.instants) - set(planned_on.instants)
+    rolled_back = {commit.requested for commit in planned_on.commits} - {
+        commit.requested for commit in current.commits
     }
     return bool(rolled_back) or any(
-        instant.action not in COMMIT_ACTIONS or now.is_clustering(instant) for instant in new
+        instant.action not in COMMIT_ACTIONS or current.is_clustering(instant) for instant in new
     )
 
 
@@ -173,10 +183,10 @@ def _overtaken(seen: Timeline, now: Timeline) -> bool:
 def clean(
     table: TableSnapshot, horizon: Instant, instant: str, partitions: Collection[str] | None = None
 ) -> str | None:
-    """Remove slices that no query from a commit on reads; None if there are none.
+    """Remove slices that no query of the `horizon` commit or later reads; None if there are none.
 
-    horizon: that commit, from `oldest_retained`. instant: of the clean. partitions: only in these,
-    None for all. No other writer may be active.
+    horizon: see `oldest_retained`. instant: that of the clean. partitions: None for all. No other
+    writer may be active.
     """
     plan = clean_plan(table, Retention(horizon=horizon), partitions)
     if not plan.files:
@@ -184,43 +194,43 @@ def clean(
     record = plan.record(table)
     action = PendingInstant(table, instant, CLEAN)
     action.request_planned(_encode("HoodieCleanerPlan", record, table), table.timeline)
-    return _carry_out(action, record, is_inflight=False)
+    return _execute(action, record, is_inflight=False)
 
 
 def complete_pending(table: TableSnapshot) -> list[str]:
     """Execute the pending cleans, oldest first, by their plans; return their instants.
 
-    A clean without a plan is removed, as in `CleanActionExecutor`: its writer failed while
-    requesting it.
+    A clean without a plan is removed, as in `CleanActionExecutor`: its writer failed before it
+    wrote the plan.
     """
     completed = []
     for pending in table.timeline.pending(CLEAN):
         plan = _plan_of(table.timeline, pending)
         if plan is None:
-            _take_away(table, pending)
+            _remove_without_plan(table, pending)
             continue
         action = PendingInstant(table, pending.requested, CLEAN)
-        completed.append(_carry_out(action, plan, is_inflight=pending.state is State.INFLIGHT))
+        completed.append(_execute(action, plan, is_inflight=pending.state is State.INFLIGHT))
     return completed
 
 
 def _plan_of(timeline: Timeline, clean: Instant) -> dict[str, Any] | None:
-    """Return the plan, of which the inflight file has a copy up to table version 6."""
+    """Return the plan. Up to table version 6 the inflight file has a copy."""
     return timeline.plan(clean) or timeline.inflight(clean)
 
 
-def _take_away(table: TableSnapshot, clean: Instant) -> None:
-    """Check again in a critical section, where no other writer can be writing the plan."""
+def _remove_without_plan(table: TableSnapshot, clean: Instant) -> None:
+    """Remove a clean without a plan, after a check in a critical section."""
     with table.lock_manager.critical_section():
-        now = table.reload().timeline
-        current = now.find(clean.requested, CLEAN)
+        timeline = table.reload().timeline
+        current = timeline.find(clean.requested, CLEAN)
         table.lock_manager.check_held()
-        if current is not None and not current.is_completed and _plan_of(now, current) is None:
+        if current is not None and not current.is_completed and _plan_of(timeline, current) is None:
             PendingInstant(table, clean.requested, CLEAN).remove()
 
 
-def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bool) -> str:
-    """Return the instant that it completes as."""
+def _execute(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bool) -> str:
+    """Execute a clean and return the instant of its completed file."""
     table = action.table
     started = table.clock.now_ms()
     files = files_of_plan(plan)
@@ -228,8 +238,8 @@ def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: 
         _begin(action, plan)
     paths = [f"{path}/{name}".lstrip("/") for path, names in files.items() for name in names]
     tasks = [
-        _DeleteTask(table.storage, tuple(paths[at : at + _FILES_OF_A_TASK]))
-        for at in range(0, len(paths), _FILES_OF_A_TASK)
+        _DeleteTask(table.storage, tuple(paths[start : start + _FILES_PER_TASK]))
+        for start in range(0, len(paths), _FILES_PER_TASK)
     ]
     engine = choose_engine(table.engine, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
@@ -238,8 +248,8 @@ def _carry_out(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: 
 
 
 def _begin(action: PendingInstant, plan: Mapping[str, Any]) -> None:
-    repeats = action.table.config.version.clean_inflight_has_plan
-    action.begin(_encode("HoodieCleanerPlan", plan, action.table) if repeats else b"")
+    has_plan = action.table.config.version.clean_inflight_has_plan
+    action.begin(_encode("HoodieCleanerPlan", plan, action.table) if has_plan else b"")
 
 
 @dataclass(frozen=True)
@@ -265,46 +275,46 @@ def _complete(
     """
     table = action.table
     with prefetch_commit_reads(table, CommitMetadata({})):
-        now = table.reload()
-        conflicts.check_may_begin(now.timeline)
-        table.generator.observe(now.timeline)
-        current = now.timeline.find(action.time, CLEAN)
+        latest = table.reload()
+        conflicts.check_may_begin(latest.timeline)
+        table.generator.observe(latest.timeline)
+        current = latest.timeline.find(action.time, CLEAN)
         if current is None:
             msg = f"the clean {action.time} was rolled back by another writer"
             raise retryable_conflict(msg)
         if current.is_completed:
             return action.time
-        if now.timeline.of_same_time(action.time, CLEAN):
+        if latest.timeline.of_same_time(action.time, CLEAN):
             action = _at_another_time(action, plan)
-        emptied = _remove_emptied(now, plan)
+        emptied = _remove_emptied(latest, plan)
         for participant in table.participants:
-            participant.before_clean(now, Clean(action.time, files, emptied))
+            participant.before_clean(latest, Clean(action.time, files, emptied))
     took_ms = table.clock.now_ms() - started
     record = _record(action.time, plan, files, emptied, took_ms)
     began_ms = table.clock.now_ms()
     table.lock_manager.check_held()
     action.complete(_encode("HoodieCleanMetadata", record, table))
     for participant in table.participants:
-        _follow(participant, now)
+        _run_after_complete(participant, latest)
     table.lock_manager.wait_out_clock_skew(began_ms)
     return action.time
 
 
 def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> PendingInstant:
-    """Move a clean to another time if an action has the same, which the metadata table uses.
+    """Move a clean to another time, since another action has the same time in the metadata table.
 
-    Its files are deleted, so it cannot abort.
+    The clean cannot abort, because its files are deleted.
     """
-    moved = replace(action, time=action.table.generator.next())
-    moved.request(_encode("HoodieCleanerPlan", plan, action.table))
-    _begin(moved, plan)
+    retimed = replace(action, time=action.table.generator.next())
+    retimed.request(_encode("HoodieCleanerPlan", plan, action.table))
+    _begin(retimed, plan)
     # Markers of this time belong to the other action.
     action.withdraw_inflight()
     action.withdraw_request()
-    return moved
+    return retimed
 
 
-def _follow(participant: CommitParticipant, table: TableSnapshot) -> None:
+def _run_after_complete(participant: CommitParticipant, table: TableSnapshot) -> None:
     try:
         participant.after_complete(table)
     except Exception as error:  # noqa: BLE001 - the clean is complete
@@ -315,24 +325,24 @@ def _follow(participant: CommitParticipant, table: TableSnapshot) -> None:
         warn(msg, AfterCommitWarning)
 
 
-def _remove_emptied(now: TableSnapshot, plan: Mapping[str, Any]) -> list[str]:
+def _remove_emptied(latest: TableSnapshot, plan: Mapping[str, Any]) -> list[str]:
     """Remove planned partitions that are empty, and return them.
 
-    None while a write is pending, which may be about to create its first file there.
+    Removes none while a write is pending, which may create its first file there.
     """
-    if find_failed_writes(now.timeline):
+    if find_failed_writes(latest.timeline):
         return []
     removed = []
     for partition in plan.get("partitionsToBeDeleted") or ():
-        folders, files = now.storage.list_dir(partition)
-        if partition and not folders and all(_belongs_to_folder(file.name) for file in files):
-            now.storage.delete_dir(partition)
+        folders, files = latest.storage.list_dir(partition)
+        if partition and not folders and all(_is_metadata_file(file.name) for file in files):
+            latest.storage.delete_dir(partition)
             removed.append(partition)
     return removed
 
 
-def _belongs_to_folder(name: str) -> bool:
-    """Match files of a partition without data; Hadoop's checksums remain on local disks."""
+def _is_metadata_file(name: str) -> bool:
+    """Match files of a partition without data, including Hadoop's checksums on local disks."""
     return is_partition_metadata(name) or (name.startswith(".") and name.endswith(".crc"))
 
 
@@ -364,7 +374,7 @@ def _record(
             }
             for partition in (*files, *(path for path in emptied if path not in files))
         },
-        "version": FORM,
+        "version": PLAN_VERSION,
         "bootstrapPartitionMetadata": {},
         "extraMetadata": dict(plan.get("extraMetadata") or {}),
     }

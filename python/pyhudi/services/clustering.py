@@ -31,7 +31,12 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature, retryable_confli
 from pyhudi.input.conform import data_schema
 from pyhudi.schema import commit_schema
 from pyhudi.services import bucket_resize
-from pyhudi.services.clustering_strategy import Chosen, Settled, choose, select_partitions
+from pyhudi.services.clustering_strategy import (
+    EarlierClusterings,
+    GroupChoice,
+    choose,
+    select_partitions,
+)
 from pyhudi.services.clustering_validation import check_unchanged, find_change_since
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.clustering_plan import (
@@ -85,24 +90,23 @@ def cluster_table(
 
     table: recovered from failed writers. Raises `UnsupportedTableFeature` for a table or a plan
     that pyhudi does not cluster, `CorruptTable` for missing or truncated files of a plan,
-    `CommitConflict` if another writer executes a plan or was faster. The plan of this call is then
-    cancelled, also if the call is interrupted: writers to its file groups would be rejected until a
-    writer executes it. Other plans stay.
+    `CommitConflict` if another writer executes a plan or was faster. A failure or an interrupt
+    cancels the plan of this call, which would block writers to its file groups. Other plans stay.
     """
     began_ms = table.clock.now_ms()
     request = request or ClusteringRequest()
     _check(table, options)
     result = ServiceResult(_SERVICE)
     for instant in pending(table.timeline) if request.execute else ():
-        result = _with_plan(result, table.reload(), instant.requested, options, request)
+        result = _execute_or_cancel(result, table.reload(), instant.requested, options, request)
         table = after_commit(table)
     if request.schedule:
-        planned, waits = _schedule(table, options, request)
-        if waits:
-            result = replace(result, left=(*result.left, waits))
+        planned, reason = _schedule(table, options, request)
+        if reason:
+            result = replace(result, left=(*result.left, reason))
         if planned and request.execute:
             with _cancel_on_failure(table, planned):
-                result = _with_plan(result, table.reload(), planned, options, request)
+                result = _execute_or_cancel(result, table.reload(), planned, options, request)
         elif planned:
             result = replace(result, scheduled=(planned,))
     return replace(result, duration_ms=table.clock.now_ms() - began_ms)
@@ -110,9 +114,9 @@ def cluster_table(
 
 @contextmanager
 def _cancel_on_failure(table: TableSnapshot, instant: str) -> Iterator[None]:
-    """A block that executes a new plan; the plan is cancelled if that fails.
+    """Cancel a new plan if the block fails.
 
-    It stays if another writer executes it already, or the table can no longer be changed.
+    The plan stays if another writer executes it, or if the table can no longer be changed.
     """
     try:
         yield
@@ -134,9 +138,9 @@ def preview_clustering(
     _check(table, options)
     instants = pending(table.timeline) if request.execute else []
     slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
-    due = not request.due_only or is_due(table.timeline, options)
-    if request.schedule and due and (request.execute or not pending(table.timeline)):
-        chosen = _choice(table, options, request, table.generator.next())
+    is_plan_due = not request.due_only or is_due(table.timeline, options)
+    if request.schedule and is_plan_due and (request.execute or not pending(table.timeline)):
+        chosen = _choose_groups(table, options, request, table.generator.next())
         slices += [slice_ for group in chosen.groups for slice_ in group.slices]
     times = tuple(instant.requested for instant in instants)
     return ServiceResult(_SERVICE, times, dry_run=True).reading(slices)
@@ -170,37 +174,37 @@ def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
 def _schedule(
     table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest
 ) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
-    waits = ""
+    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
+    reason = ""
 
-    def plan(now: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal waits
-        if request.due_only and not is_due(now.timeline, options):
+    def plan(current: TableSnapshot, instant: str) -> bytes | None:
+        nonlocal reason
+        if request.due_only and not is_due(current.timeline, options):
             return None
-        pending_plans = pending(now.timeline)
-        waits = (
+        pending_plans = pending(current.timeline)
+        reason = (
             f"no clustering is scheduled while {pending_plans[0]} is pending"
             if pending_plans
             else ""
         )
-        if not waits and has_rings(now.storage):
-            waits = bucket_resize.waits_for(now)
-        chosen = _choice(now, options, request, instant)
-        if waits or not chosen.groups:
+        if not reason and has_rings(current.storage):
+            reason = bucket_resize.reason_to_wait(current)
+        chosen = _choose_groups(current, options, request, instant)
+        if reason or not chosen.groups:
             return None
         # Raises for unreadable slices before the plan exists.
         slices = [slice_ for group in chosen.groups for slice_ in group.slices]
-        slice_tasks(now, ScanRequest(tuple(now.columns.names)), slices, merge_rule(now))
+        slice_tasks(current, ScanRequest(tuple(current.columns.names)), slices, merge_rule(current))
         record = clustering_record(
-            now.storage.native.uri,
+            current.storage.native.uri,
             chosen.groups,
             options.sort_columns,
             request.layout or options.layout,
             chosen.missing,
         )
-        return serde.encode_container("HoodieRequestedReplaceMetadata", record, now.clock)
+        return serde.encode_container("HoodieRequestedReplaceMetadata", record, current.clock)
 
-    return schedule(table, _action(table), plan), waits
+    return schedule(table, _action(table), plan), reason
 
 
 def _action(table: TableSnapshot) -> str:
@@ -210,8 +214,10 @@ def _action(table: TableSnapshot) -> str:
 def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
     """Return whether enough commits were completed since the last clustering was planned."""
     commits = timeline.filter_completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
-    since = list(takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits)))
-    return len(since) >= options.max_commits
+    commits_since = list(
+        takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits))
+    )
+    return len(commits_since) >= options.max_commits
 
 
 def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
@@ -224,9 +230,9 @@ def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
     return None if record.get("clusteringPlan") is None else record
 
 
-def _choice(
+def _choose_groups(
     table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest, instant: str
-) -> Chosen:
+) -> GroupChoice:
     timeline = table.timeline
     planned = {
         key
@@ -237,42 +243,49 @@ def _choice(
     view = complete_view(table)
     slices = view.slices()
     selected = select_partitions(view.partitions, options, hour=int(instant[8:10]))
+    free = [slice_ for slice_ in slices if slice_.key not in planned]
     if has_rings(table.storage):
-        whole = (slice_ for slice_ in slices if slice_.key not in planned)
-        return bucket_resize.choose_buckets(table, whole, options, selected)
+        return bucket_resize.choose_buckets(table, free, options, selected)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
         raise UnsupportedTableFeature(msg, hint="Use compact() for log files of this table.")
-    free = [slice_ for slice_ in slices if slice_.key not in planned]
     order = (options.sort_columns, request.layout or options.layout)
-    settled = _find_finished_clusterings(timeline, free) if options.sort_columns else Settled({})
+    earlier = (
+        _find_finished_clusterings(timeline, free)
+        if options.sort_columns
+        else EarlierClusterings({})
+    )
     write = write_options(table)
-    return choose(free, options, write, settled, order, selected)
+    return choose(free, options, write, earlier, order, selected)
 
 
-def _find_finished_clusterings(timeline: Timeline, slices: Iterable[FileSlice]) -> Settled:
+def _find_finished_clusterings(
+    timeline: Timeline, slices: Iterable[FileSlice]
+) -> EarlierClusterings:
     """Return the clusterings that wrote the base files of slices."""
     bases = {slice_.base_instant for slice_ in slices}
     commits = (
         commit for commit in timeline.filter_completed(REPLACE_COMMIT) if commit.requested in bases
     )
     records = ((commit.requested, _record(timeline, commit)) for commit in commits)
-    return Settled({time: order_of_plan(record) for time, record in records if record is not None})
+    return EarlierClusterings(
+        {time: order_of_plan(record) for time, record in records if record is not None}
+    )
 
 
 # --- execution ------------------------------------------------------------------------------------
 
 
-def _with_plan(
+def _execute_or_cancel(
     result: ServiceResult,
     table: TableSnapshot,
     time: str,
     options: ClusteringOptions,
     request: ClusteringRequest,
 ) -> ServiceResult:
-    """Execute a plan, or cancel it if its file groups were changed since.
+    """Execute a plan, or cancel it if its file groups were changed after it was planned.
 
-    That can also be a plan of this call: if the writer stalled, it planned on an old snapshot.
+    A plan of this call is checked, too: the writer may have stalled and planned on an old snapshot.
     """
     instant = next((plan for plan in pending(table.timeline) if plan.requested == time), None)
     if instant is None:
@@ -280,11 +293,10 @@ def _with_plan(
         raise retryable_conflict(msg)
     record = table.timeline.plan(instant)
     if record is None or record.get("clusteringPlan") is None:
-        # A stalled writer may have started a plan that is executed already, and be about to undo
-        # that.
+        # A stalled writer may have started a plan that was executed already; it will undo that.
         msg = f'{instant} has no plan: rollback("{time}") cancels it'
         return replace(result, left=(*result.left, msg))
-    changed = find_change_since(table, instant) or bucket_resize.another_ring(
+    changed = find_change_since(table, instant) or bucket_resize.find_changed_hashing(
         table, _plan(table, instant)
     )
     if changed and has_early_log_files(table.storage, record):
@@ -313,10 +325,10 @@ def _execute(
     inputs = plan.inputs.keys()
     children = new_buckets(table.timeline.plan(instant))
 
-    def check(since: ConcurrentCommits, _: CommitMetadata) -> None:
-        check_unchanged(inputs, children, since)
+    def check(concurrent: ConcurrentCommits, _: CommitMetadata) -> None:
+        check_unchanged(inputs, children, concurrent)
         if LockOptions.of(table.options).prefers_writers:
-            check_no_active_writer_in(since.table, inputs)
+            check_no_active_writer_in(concurrent.table, inputs)
 
     planned = as_planned(table, instant.requested, [*plan.inputs.values()])
     schema = commit_schema.commit_schema(planned.schema, table.config)
@@ -325,7 +337,7 @@ def _execute(
         label = f"cluster files of {instant.requested}"
         if plan.resized or has_rings(table.storage):
             stats = bucket_resize.write_buckets(table, plan, tasks, txn.stage, label)
-            bucket_resize.with_new_rings(txn, table, plan)
+            bucket_resize.store_new_hashing_metadata(txn, table, plan)
         else:
             results = table.engine.run(cluster_group, tasks, stage=txn.stage, label=label)
             stats = [stat for written in results for stat in written]
@@ -345,7 +357,7 @@ def _tasks(
         table,
         target,
         plan.groups,
-        # The order is not guaranteed: Hudi leaves rows unsorted if a column is missing.
+        # Hudi leaves rows unsorted if a column is missing, so the order is not guaranteed.
         sort_columns=tuple(name for name in plan.sort_columns if name in table.columns.names),
         layout=request.layout or plan.layout or options.layout or "linear",
         target_bytes=options.target_bytes,

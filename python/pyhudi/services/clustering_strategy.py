@@ -2,8 +2,8 @@
 
 Sources: `ClusteringPlanActionExecutor`, `PartitionAwareClusteringPlanStrategy`,
 `SparkSizeBasedClusteringPlanStrategy`, `ClusteringPlanPartitionFilter` (Hudi 0.15.0, 1.0.2, 1.2.0).
-If releases differ, it follows 1.2.0. Unlike Hudi, pyhudi skips results of an earlier clustering,
-as nothing would be gained. Partition filters apply to the whole table, as in 1.2.0 without
+If releases differ, it follows 1.2.0. Unlike Hudi, pyhudi skips results of an earlier clustering
+that would not change. Partition filters apply to the whole table, as in 1.2.0 without
 `hoodie.table.services.incremental.enabled`.
 """
 
@@ -22,20 +22,20 @@ _HOURS = 24
 
 
 @dataclass(frozen=True)
-class Chosen:
+class GroupChoice:
     """The slices that a clustering takes, and the partitions that it skips."""
 
     groups: tuple[PlannedGroup, ...]
     missing: tuple[str, ...]
-    """Partitions with skipped slices, which the next plan has to check."""
+    """Partitions with skipped slices, which the next plan must check."""
 
 
 @dataclass(frozen=True)
-class Settled:
+class EarlierClusterings:
     """The results of earlier clusterings, by their instants."""
 
     orders: dict[str, Order]
-    """The sort order of each."""
+    """The sort order of each clustering."""
 
     def has(self, group: PlannedGroup, requested: Order) -> bool:
         """Return whether clustering would change nothing; any layout matches if none is requested.
@@ -51,18 +51,20 @@ class Settled:
         order = self.orders.get(instants.pop()) if len(instants) == 1 else None
         if order is None:
             return False
-        by, along = order
-        return by == columns and (len(by) == 1 or layout in (None, along or "linear"))
+        sort_columns, sort_layout = order
+        return sort_columns == columns and (
+            len(sort_columns) == 1 or layout in (None, sort_layout or "linear")
+        )
 
 
 def choose(
     slices: Iterable[FileSlice],
     options: ClusteringOptions,
     write: WriteOptions,
-    settled: Settled,
+    earlier: EarlierClusterings,
     requested: Order,
     selected: Collection[str],
-) -> Chosen:
+) -> GroupChoice:
     """Choose small files by partition.
 
     slices: the newest of each file group without a pending service. requested: the sort
@@ -77,19 +79,19 @@ def choose(
         suitable = [
             group
             for group in _groups(small[path], options, write.max_file_size)
-            if not settled.has(group, requested) and _is_worth_it(group, options)
+            if not earlier.has(group, requested) and _is_useful(group, options)
         ]
         if suitable:
             candidates.add(path)
         groups += suitable if path in selected else []
     chosen = groups[: options.max_groups]
     # A partition with skipped slices must be checked again.
-    whole = candidates - {group.partition for group in groups[options.max_groups :]}
-    missing = candidates - whole.intersection(selected)
-    return Chosen(tuple(chosen), tuple(sorted(missing)))
+    complete = candidates - {group.partition for group in groups[options.max_groups :]}
+    missing = candidates - complete.intersection(selected)
+    return GroupChoice(tuple(chosen), tuple(sorted(missing)))
 
 
-def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
+def _is_useful(group: PlannedGroup, options: ClusteringOptions) -> bool:
     alone = len(group.slices) == 1 and group.outputs == 1
     return options.single_group or bool(options.sort_columns) or not alone
 
@@ -98,9 +100,9 @@ def _is_worth_it(group: PlannedGroup, options: ClusteringOptions) -> bool:
 
 
 def select_partitions(paths: Sequence[str], options: ClusteringOptions, hour: int) -> set[str]:
-    """Return the partitions that the options select, of all partitions, sorted.
+    """Return the partitions that the options select, whatever their content, as in Hudi.
 
-    Their content does not matter here, as in Hudi. hour: of the day in the table's zone.
+    paths: all partitions, sorted. hour: of the day in the table's time zone.
     """
     if options.selected:
         paths = sorted(options.selected)
@@ -119,12 +121,12 @@ def select_partitions(paths: Sequence[str], options: ClusteringOptions, hour: in
 
 
 def _groups(
-    slices: Iterable[FileSlice], options: ClusteringOptions, largest: int
+    slices: Iterable[FileSlice], options: ClusteringOptions, default_bytes: int
 ) -> Iterator[PlannedGroup]:
-    """largest: assumed bytes of a slice without base file."""
+    """default_bytes: assumed bytes of a slice without base file."""
 
     def size(slice_: FileSlice) -> int:
-        return slice_.base.size if slice_.base else largest
+        return slice_.base.size if slice_.base else default_bytes
 
     members: list[FileSlice] = []
     total = 0

@@ -1,8 +1,8 @@
-"""Validity of a clustering plan: the changes of its file groups by concurrent writers.
+"""Validity of a clustering plan: changes of its file groups by concurrent writers.
 
-A write that changed one of them, and not the buckets that replace it, would be lost. Hudi's writers
-may write to buckets that are split or merged and to their replacements
-(`SparkConsistentBucketDuplicateUpdateStrategy`): such a write is in both.
+A write to one of them would be lost, unless it is also in the buckets that replace it: Hudi's
+writers may write to buckets that are split or merged and to their replacements
+(`SparkConsistentBucketDuplicateUpdateStrategy`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyhudi.txn.conflicts import (
     collect_written_file_groups,
 )
 
-Becomes = Mapping[GroupKey, frozenset[GroupKey]]
+Replacements = Mapping[GroupKey, frozenset[GroupKey]]
 """For each file group of a plan the buckets that replace it, if the plan names them."""
 
 
 def find_change_since(table: TableSnapshot, instant: Instant) -> str:
-    """Return the relevant change to file groups of a plan since it was created, "" for none."""
+    """Describe a change that invalidates a plan since it was created; "" if there is none."""
     timeline = table.timeline
     record = timeline.plan(instant) or {}
     groups = list(record.get("clusteringPlan", {})["inputGroups"] or ())
@@ -39,41 +39,45 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
         }
         for slice_ in chain.from_iterable(group.get("slices") or () for group in groups)
     }
-    becomes, twice = new_buckets(record), set[GroupKey]()
+    replacements, changed_with_replacement = new_buckets(record), set[GroupKey]()
     for commit in timeline.commits:
         if commit.requested > instant.requested:
             metadata = timeline.commit_metadata(commit)
             if metadata.operation_type in ROW_PRESERVING_OPERATIONS:
                 continue
             written = collect_written_file_groups(metadata)
-            if planned.keys() & _groups_not_followed(written, becomes):
+            if planned.keys() & _groups_not_followed(written, replacements):
                 return f"{commit} changed file groups of the plan"
-            twice |= written
+            changed_with_replacement |= written
     partitions = {partition for partition, _ in planned}
     view = FileSystemView(table.storage, table.config, timeline, partitions)
     current = {slice_.key: slice_ for slice_ in view.slices()}
     for key, names in planned.items():
-        if key not in current or not (key in twice or _names(current[key]) <= names):
+        if key not in current or not (
+            key in changed_with_replacement or _names(current[key]) <= names
+        ):
             return f"the file group {key[1]} of partition {key[0]!r} has changed"
     return ""
 
 
 def check_unchanged(
-    inputs: Collection[GroupKey], becomes: Becomes, since: ConcurrentCommits
+    inputs: Collection[GroupKey], replacements: Replacements, concurrent: ConcurrentCommits
 ) -> None:
     """Raise `CommitConflict` if a concurrent commit changed a file group being clustered."""
-    for other, metadata in since.commits:
-        missed = _groups_not_followed(collect_written_file_groups(metadata), becomes).intersection(
-            inputs
-        )
-        for partition, file_id in sorted(missed)[:1]:
+    for other, metadata in concurrent.commits:
+        conflicts = _groups_not_followed(
+            collect_written_file_groups(metadata), replacements
+        ).intersection(inputs)
+        for partition, file_id in sorted(conflicts)[:1]:
             msg = f"{other} changed file group {file_id} of partition {partition!r} concurrently"
             raise retryable_conflict(msg)
 
 
-def _groups_not_followed(written: Collection[GroupKey], becomes: Becomes) -> set[GroupKey]:
+def _groups_not_followed(
+    written: Collection[GroupKey], replacements: Replacements
+) -> set[GroupKey]:
     """Return the file groups that a write changed without their replacements."""
-    return {key for key in written if becomes.get(key, frozenset()).isdisjoint(written)}
+    return {key for key in written if replacements.get(key, frozenset()).isdisjoint(written)}
 
 
 def _names(slice_: FileSlice) -> set[str]:

@@ -1,9 +1,9 @@
-"""Compaction: every slice with log files becomes a base file, in one commit. Rows do not change.
+"""Compaction: each slice with log files becomes a base file, in one commit. Rows do not change.
 
-Plan, execution and completion are the same for a data table and for a metadata table; the caller's
-`CompactionWork` writes the file of one slice. A failure is rolled back completely, including the
-plan; a crash leaves a pending compaction, which any writer can complete. Sources:
-`ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor` (1.2.0).
+Data tables and metadata tables share plan, execution and completion; the caller's `CompactionWork`
+writes the file of a slice. After a failure the compaction and its plan are rolled back. After a
+crash it is pending, and any writer can complete it. Sources: `ScheduleCompactionActionExecutor`,
+`RunCompactionActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class CompactionWork(Generic[TaskT]):
     """The compaction of the slices of one table."""
 
     tasks: Callable[[TableSnapshot, str, Sequence[FileSlice]], list[TaskT]]
-    """One task per slice, for a compaction's instant. Raises for records that cannot be merged."""
+    """Returns one task per slice. Raises for records that cannot be merged."""
     write: Callable[[TaskT, Attempt], WriteStat]
     """Writes the base file of a task's slice."""
     as_planned: Callable[[TableSnapshot, str, Sequence[FileSlice]], TableSnapshot] = (
         lambda table, *_: table
     )
-    """The table with the columns of the files of a plan."""
+    """Returns the table with the columns of the plan's files."""
     has_markers: bool = True
-    """Whether markers name the started files; otherwise their partitions are listed."""
+    """Whether tasks write markers; otherwise started files are found by listing partitions."""
     label: str = "compact files"
     extra: dict[str, str] = field(default_factory=dict)
     """Extra metadata of the plan."""
 
 
-def with_logs(view: FileSystemView) -> list[FileSlice]:
+def slices_with_logs(view: FileSystemView) -> list[FileSlice]:
     """Return the newest slices that have log files."""
     return [newest for newest in view.slices() if newest.logs]
 
@@ -65,8 +65,8 @@ def compact(
 ) -> str | None:
     """Plan and execute the compaction of slices; return its instant, None for no slices.
 
-    instant: that of the compaction, "" for a new one. The slices must have no pending compaction or
-    clustering. Raises `CommitConflict` if another writer is active, which the caller must exclude.
+    instant: that of the compaction, "" for a new one. The slices must have no pending service, and
+    the caller must exclude other writers. Raises `CommitConflict` if another writer is active.
     """
     if not slices:
         return None
@@ -79,9 +79,9 @@ def compact(
     compaction.request(serde.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
-        _carry_out(compaction, work, slices, tasks, table.schema)
+        _execute(compaction, work, slices, tasks, table.schema)
     except BaseException:
-        _take_back(compaction, work, slices)
+        _roll_back(compaction, work, slices)
         raise
     return instant
 
@@ -89,44 +89,48 @@ def compact(
 def _check_newest(table: TableSnapshot) -> None:
     """Raise `CommitConflict` if another writer completed an action since the slices were chosen.
 
-    The new base files would hide it. That happens only if this writer stalled and lost its lock.
+    The new base files would hide its log files. This happens only if this writer lost its lock.
     """
-    new = set(table.reload().timeline.filter_completed()) - set(table.timeline.filter_completed())
-    if new:
-        raise retryable_conflict(
-            f"{table.storage.uri}: {min(map(str, new))} completed while a compaction was planned"
-        )
+    completed = set(table.reload().timeline.filter_completed()) - set(
+        table.timeline.filter_completed()
+    )
+    if completed:
+        first = min(map(str, completed))
+        msg = f"{table.storage.uri}: {first} completed while a compaction was planned"
+        raise retryable_conflict(msg)
 
 
 def complete_pending(
-    table: TableSnapshot, work: CompactionWork[Any], *, own: bool = False
+    table: TableSnapshot, work: CompactionWork[Any], *, own_only: bool = False
 ) -> list[str]:
     """Execute the pending compactions by their plans; return their instants.
 
-    own: only those with the extra metadata of `work`. The files of another writer's attempt are
-    removed first, so none may be active. Raises `CorruptTable` for a plan whose files are missing.
+    own_only: only those with the extra metadata of `work`. No other writer may be active, since the
+    files of earlier attempts are removed. Raises `CorruptTable` for a plan whose files are missing.
     """
     completed = []
     for pending in table.timeline.pending_compactions:
         plan = table.timeline.plan(pending) or {}
         extra_metadata = plan.get("extraMetadata") or {}
-        if own and any(extra_metadata.get(name) != value for name, value in work.extra.items()):
+        if own_only and any(
+            extra_metadata.get(name) != value for name, value in work.extra.items()
+        ):
             continue
         slices = slices_of_plan(table, pending.requested, plan)
         compaction = PendingInstant(table, pending.requested, COMPACTION)
         compaction.revert_to_requested(_files_of_attempts(compaction, work, slices))
         planned = work.as_planned(table, compaction.time, slices)
         tasks = work.tasks(planned, compaction.time, slices)
-        _carry_out(compaction, work, slices, tasks, planned.schema)
+        _execute(compaction, work, slices, tasks, planned.schema)
         completed.append(compaction.time)
     return completed
 
 
-def waits_for(table: TableSnapshot) -> str:
-    """Return why a plan has to wait; empty if it does not.
+def reason_to_wait(table: TableSnapshot) -> str:
+    """Return why no plan can be created now; "" if one can.
 
-    Up to table version 6 an active write may append to a log file that the plan would name, or have
-    created one that is deleted if the write fails.
+    Up to table version 6 an active write may append to a log file that the plan would name, or
+    delete one if it fails.
     """
     if not table.config.version.logs_named_by_base_instant:
         return ""
@@ -136,25 +140,26 @@ def waits_for(table: TableSnapshot) -> str:
 
 
 def slices_of_plan(table: TableSnapshot, instant: str, plan: Mapping[str, Any]) -> list[FileSlice]:
-    """Return the slices of a pending compaction's plan, with log files written without knowing it.
+    """Return the slices of a pending plan, including log files of writers that did not know it.
 
     Raises `CorruptTable` for a plan whose files are missing.
     """
     operations = plan.get("operations") or ()
     if table.config.version.logs_named_by_base_instant:
-        late = _late_logs(table, instant)
-        operations = [_with_logs(operation, late) for operation in operations]
+        late_log_files = _find_late_log_files(table, instant)
+        operations = [_add_log_files(operation, late_log_files) for operation in operations]
     return resolve_planned_slices(table.storage, table.config, operations)
 
 
-def _late_logs(table: TableSnapshot, planned: str) -> dict[tuple[str, str, str], set[str]]:
+def _find_late_log_files(
+    table: TableSnapshot, planned: str
+) -> dict[tuple[str, str, str], set[str]]:
     """Return log files of commits after a plan, by partition, file id and instant in their names.
 
-    Up to table version 6 those of the planned slices would be lost once the plan is executed. No
-    writer adds such files once the plan exists: their writer stalled before the plan existed, and
-    has failed since, or other writers have already used the plan.
+    Up to table version 6 the executed plan would lose those of its slices. Only a writer that
+    stalled before the plan existed writes such files.
     """
-    late: dict[tuple[str, str, str], set[str]] = {}
+    late_log_files: dict[tuple[str, str, str], set[str]] = {}
     for commit in table.timeline.commits:
         if commit.requested < planned:
             continue
@@ -163,21 +168,24 @@ def _late_logs(table: TableSnapshot, planned: str) -> dict[tuple[str, str, str],
             log = parse_log_name(name)
             if log is not None and not log.suffix:
                 key = (stat.partition_path or "", log.file_id, log.instant)
-                late.setdefault(key, set()).add(name)
-    return late
+                late_log_files.setdefault(key, set()).add(name)
+    return late_log_files
 
 
-def _with_logs(
-    operation: Mapping[str, Any], late: Mapping[tuple[str, str, str], set[str]]
+def _add_log_files(
+    operation: Mapping[str, Any], late_log_files: Mapping[tuple[str, str, str], set[str]]
 ) -> dict[str, Any]:
-    """Return an operation of a plan with these log files added to its slice."""
+    """Return an operation of a plan with these log files in its slice."""
     paths = list(operation.get("deltaFilePaths") or ())
-    named = {path.rsplit("/", 1)[-1] for path in paths}
+    named_logs = {path.rsplit("/", 1)[-1] for path in paths}
     key = (operation["partitionPath"] or "", operation["fileId"], operation["baseInstantTime"])
-    return {**operation, "deltaFilePaths": [*paths, *sorted(late.get(key, set()) - named)]}
+    return {
+        **operation,
+        "deltaFilePaths": [*paths, *sorted(late_log_files.get(key, set()) - named_logs)],
+    }
 
 
-def _carry_out(
+def _execute(
     compaction: PendingInstant,
     work: CompactionWork[TaskT],
     slices: Sequence[FileSlice],
@@ -196,20 +204,20 @@ def _carry_out(
         extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
-    started = _files_of_attempts(compaction, work, slices)
-    # A stalled writer may find files of another writer that has executed the plan.
+    written_paths = _files_of_attempts(compaction, work, slices)
+    # If this writer stalled, the files may be those of another writer that executed the plan.
     table.lock_manager.check_held()
-    compaction.delete_unnamed_files(metadata, started)
+    compaction.delete_unnamed_files(metadata, written_paths)
     metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
     content = metadata.encode(table.config.version, COMPACTION, table.clock)
     compaction.complete(content, metadata.paths)
     compaction.delete_markers()
 
 
-def _take_back(
+def _roll_back(
     compaction: PendingInstant, work: CompactionWork[Any], slices: Sequence[FileSlice]
 ) -> None:
-    """Undo the compaction and its plan, unless it is complete."""
+    """Roll back the compaction and its plan, unless it is complete."""
     current = compaction.table.reload().timeline.find(compaction.time, COMPACTION)
     if current is None or current.is_completed:
         return

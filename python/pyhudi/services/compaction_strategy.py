@@ -22,7 +22,7 @@ from pyhudi.slices.compaction_plan import io_mib
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
 
-_DAY_FORM = "%Y/%m/%d"
+_DAY_FORMAT = "%Y/%m/%d"
 _DAY = re.compile(r"\d{4}/\d{1,2}/\d{1,2}(?!\d)", re.ASCII)
 
 
@@ -36,14 +36,18 @@ def is_due(timeline: Timeline, options: CompactionOptions, now: str) -> bool:
         return False
     if options.trigger == names.AFTER_LAST_REQUEST:
         return len(_since_last_request(timeline)) >= options.max_delta_commits
-    enough = len(since_compaction(timeline)) >= options.max_delta_commits
+    has_enough_commits = len(since_compaction(timeline)) >= options.max_delta_commits
     if options.trigger == names.NUM_COMMITS:
-        return enough
+        return has_enough_commits
     last = next(reversed(timeline.filter_completed(COMMIT)), deltas[0])
-    long_ago = _seconds(last.requested, now) >= options.max_delta_seconds
+    has_enough_time = _seconds(last.requested, now) >= options.max_delta_seconds
     if options.trigger == names.TIME_ELAPSED:
-        return long_ago
-    return (enough and long_ago) if options.trigger == names.NUM_AND_TIME else (enough or long_ago)
+        return has_enough_time
+    return (
+        (has_enough_commits and has_enough_time)
+        if options.trigger == names.NUM_AND_TIME
+        else (has_enough_commits or has_enough_time)
+    )
 
 
 def _since_last_request(timeline: Timeline) -> list[str]:
@@ -55,7 +59,7 @@ def _since_last_request(timeline: Timeline) -> list[str]:
 
 
 def _seconds(earlier: str, later: str) -> int:
-    """Difference of two instants of one zone in whole seconds: older ones have no milliseconds."""
+    """Return the difference in whole seconds, since older instants have no milliseconds."""
     return parse_instant(later, "UTC") // 1000 - parse_instant(earlier, "UTC") // 1000
 
 
@@ -70,8 +74,8 @@ def choose(
 ) -> list[FileSlice]:
     """Choose slices with log files by the strategies, one after the other.
 
-    partitions: the candidates, from which strategies choose regardless of their content. Raises
-    `ConfigError` if a strategy uses days, and a partition's path does not begin with one.
+    partitions: candidates, whatever their content. Raises `ConfigError` if a strategy uses days and
+    a partition's path does not begin with one.
     """
     selected = set(partitions)
     for strategy in options.strategies:
@@ -98,14 +102,14 @@ def _partitions(
 
 
 def day_of(partition: str) -> date:
-    """Return the day at the beginning of a partition path, as `yyyy/MM/dd`; the rest is ignored.
+    """Return the day at the start of a partition path: `yyyy/MM/dd`.
 
     Raises `ConfigError` for other paths.
     """
     values = "/".join(level.rsplit("=", 1)[-1] for level in partition.split("/"))
     match = _DAY.match(values)
     try:
-        return datetime.strptime(match[0] if match else values, _DAY_FORM).date()  # noqa: DTZ007 - a day has no zone
+        return datetime.strptime(match[0] if match else values, _DAY_FORMAT).date()  # noqa: DTZ007 - a day has no zone
     except ValueError as error:
         msg = f"{names.STRATEGY}: the partition {partition!r} does not begin with a date"
         hint = "Use partition paths such as 2026/11/23 or 2026/11/23/05."
@@ -119,8 +123,8 @@ def _sort_slices(
         large = [slice_ for slice_ in slices if slice_.log_size >= options.log_size]
         return _limit_io(sorted(large, key=lambda slice_: slice_.log_size, reverse=True), options)
     if strategy == names.LOG_FILE_NUMBER:
-        many = [slice_ for slice_ in slices if len(slice_.logs) >= options.log_number]
-        return _limit_io(sorted(many, key=lambda slice_: -len(slice_.logs)), options)
+        max_slices = [slice_ for slice_ in slices if len(slice_.logs) >= options.log_number]
+        return _limit_io(sorted(max_slices, key=lambda slice_: -len(slice_.logs)), options)
     if strategy == names.RECENT_DAYS:
         return sorted(slices, key=lambda slice_: day_of(slice_.partition), reverse=True)
     if strategy == names.DAY_BASED:

@@ -1,8 +1,8 @@
 """Log compaction: merges many small log files of a file group into one, without its base file.
 
-It is planned and executed concurrently with writers, like a compaction. The log files stay until a
-compaction and a clean remove them; readers skip their blocks in favor of the new one, which lists
-them. A plan is obsolete once a later compaction was planned, as in Hudi, and is cancelled. Sources:
+It is planned and executed concurrently with writers, like a compaction. The new block lists the
+merged ones, and readers skip these; the files stay until a compaction and a clean remove them. As
+in Hudi, a plan is obsolete once a later compaction is planned, and is cancelled. Sources:
 `ScheduleCompactionActionExecutor`, `LogCompactionExecutionHelper`, `HoodieCompactor` (Hudi 1.2.0).
 """
 
@@ -17,7 +17,7 @@ from pyhudi.config.compaction_options import LogCompactionOptions
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import waits_for, with_logs
+from pyhudi.services.compaction import reason_to_wait, slices_with_logs
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
 from pyhudi.slices.compaction_task import compact_logs
@@ -41,7 +41,7 @@ from pyhudi.txn.write_target import write_options, write_target
 OPERATION = "LOG_COMPACT"
 _SERVICE = "log_compact"
 _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
-"""Hudi up to 1.0 takes a plan without it for a compaction's."""
+"""Without it, Hudi up to 1.0 reads the plan as that of a compaction."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,15 @@ def compact_log_files(
     began_ms = table.clock.now_ms()
     result = ServiceResult(_SERVICE)
     for pending in table.timeline.pending(LOG_COMPACTION) if request.execute else ():
-        now = table.reload()
-        if is_dead(now.timeline, pending.requested):
-            cancel_plan(now, pending.requested, LOG_COMPACTION)
+        current = table.reload()
+        if is_obsolete(current.timeline, pending.requested):
+            cancel_plan(current, pending.requested, LOG_COMPACTION)
         else:
-            result = _execute(result, now, pending.requested)
+            result = _execute(result, current, pending.requested)
             table = after_commit(table)
-    planned, waits = _schedule(table, options, request) if request.schedule else (None, "")
-    if waits:
-        result = replace(result, left=(*result.left, waits))
+    planned, reason = _schedule(table, options, request) if request.schedule else (None, "")
+    if reason:
+        result = replace(result, left=(*result.left, reason))
     if planned and request.execute:
         result = _execute(result, table.reload(), planned)
     elif planned:
@@ -91,10 +91,10 @@ def preview_log_compaction(
     pending = [
         plan.requested
         for plan in (table.timeline.pending(LOG_COMPACTION) if request.execute else ())
-        if not is_dead(table.timeline, plan.requested)
+        if not is_obsolete(table.timeline, plan.requested)
     ]
     slices = [slice_ for instant in pending for slice_ in _read_plan(table, instant)]
-    slices += _choice(table, options, request.partitions) if request.schedule else []
+    slices += _choose_slices(table, options, request.partitions) if request.schedule else []
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
@@ -103,11 +103,11 @@ def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
     if timeline.pending(LOG_COMPACTION):
         return True
     last = max((instant.requested for instant, _ in _log_compactions(timeline)), default="")
-    since = [delta for delta in since_compaction(timeline) if delta.requested > last]
-    return len(since) >= options.least
+    deltas = [delta for delta in since_compaction(timeline) if delta.requested > last]
+    return len(deltas) >= options.least
 
 
-def is_dead(timeline: Timeline, instant: str) -> bool:
+def is_obsolete(timeline: Timeline, instant: str) -> bool:
     """Return whether a plan is obsolete: a compaction may have taken its log files."""
     compactions = (*timeline.filter_completed(COMMIT), *timeline.pending(COMPACTION))
     return any(other.requested > instant for other in compactions)
@@ -119,28 +119,28 @@ def is_dead(timeline: Timeline, instant: str) -> bool:
 def _schedule(
     table: TableSnapshot, options: LogCompactionOptions, request: LogCompactionRequest
 ) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
-    waits = ""
+    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
+    reason = ""
 
-    def plan(now: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal waits
-        waits = waits_for(now)
-        slices = _choice(now, options, request.partitions)
-        if waits or not slices:
+    def plan(current: TableSnapshot, instant: str) -> bytes | None:
+        nonlocal reason
+        reason = reason_to_wait(current)
+        slices = _choose_slices(current, options, request.partitions)
+        if reason or not slices:
             return None
         # Raises for records that cannot be merged, before the plan exists.
-        _tasks(now, instant, slices)
+        _tasks(current, instant, slices)
         record = {
             **compaction_plan(slices),
             "preserveHoodieMetadata": True,
             "strategy": {"compactorClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
         }
-        return serde.encode_container("HoodieCompactionPlan", record, now.clock)
+        return serde.encode_container("HoodieCompactionPlan", record, current.clock)
 
-    return schedule(table, LOG_COMPACTION, plan), waits
+    return schedule(table, LOG_COMPACTION, plan), reason
 
 
-def _choice(
+def _choose_slices(
     table: TableSnapshot, options: LogCompactionOptions, partitions: tuple[str, ...] | None
 ) -> list[FileSlice]:
     timeline = table.timeline
@@ -149,19 +149,20 @@ def _choice(
         **pending_clusterings(timeline),
         **pending_log_compactions(timeline),
     }
-    done = _newest_compacted_logs(timeline)
+    compacted = _newest_compacted_logs(timeline)
     return [
         slice_
-        for slice_ in with_logs(complete_view(table, partitions))
-        if slice_.key not in planned and _worth(slice_.logs, done.get(slice_.key)) >= options.least
+        for slice_ in slices_with_logs(complete_view(table, partitions))
+        if slice_.key not in planned
+        and _count_new_logs(slice_.logs, compacted.get(slice_.key)) >= options.least
     ]
 
 
-def _worth(logs: Sequence[LogFile], last: str | None) -> int:
-    """Count the log files that a reader merges, without those that a compacted one replaces."""
-    for place, log in enumerate(logs):
+def _count_new_logs(logs: Sequence[LogFile], last: str | None) -> int:
+    """Return the number of log files from the last compacted one on."""
+    for index, log in enumerate(logs):
         if log.name == last:
-            return len(logs) - place
+            return len(logs) - index
     return len(logs)
 
 
@@ -196,17 +197,17 @@ def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> Servi
             stats = list(chain.from_iterable(results))
             txn.commit(stats, schema)
     except UnsupportedTableFeature:
-        # Its file groups would wait for ever.
+        # Otherwise the plan would block its file groups forever.
         cancel_plan(table, instant, LOG_COMPACTION)
         raise
     return result.reading(slices).writing(instant, stats)
 
 
-def _check_no_compaction(since: ConcurrentCommits, metadata: CommitMetadata) -> None:
-    mine = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats}
-    for other, theirs in since.commits:
-        if theirs.operation_type == "COMPACT" and mine & {
-            (stat.partition_path or "", stat.file_id) for stat in theirs.write_stats
+def _check_no_compaction(concurrent: ConcurrentCommits, metadata: CommitMetadata) -> None:
+    own_groups = {(stat.partition_path or "", stat.file_id) for stat in metadata.write_stats}
+    for other, other_metadata in concurrent.commits:
+        if other_metadata.operation_type == "COMPACT" and own_groups & {
+            (stat.partition_path or "", stat.file_id) for stat in other_metadata.write_stats
         }:
             raise retryable_conflict(f"{other} compacted the same file groups concurrently")
 

@@ -17,7 +17,7 @@ class ServiceResult(HtmlRepr):
     service: str
     """compact, log_compact, cluster, clean or archive."""
     instants: tuple[str, ...] = ()
-    """Completed instants in that order; for archiving, those that left the active timeline."""
+    """Completed instants in order; for archiving, the archived instants."""
     scheduled: tuple[str, ...] = ()
     """Instants that it planned and left pending."""
     file_groups: int = 0
@@ -31,7 +31,7 @@ class ServiceResult(HtmlRepr):
     bytes_removed: int = 0
     """0 if the sizes are unknown."""
     left: tuple[str, ...] = ()
-    """Due work that was skipped, each with the reason."""
+    """Reasons for due work that was skipped."""
     duration_ms: int = 0
     dry_run: bool = False
 
@@ -59,7 +59,7 @@ class ServiceResult(HtmlRepr):
         return f"<ServiceResult {title}: {'; '.join(parts)}; {duration_text(self.duration_ms)}>"
 
     def reading(self, slices: Iterable[FileSlice]) -> ServiceResult:
-        """Add slices that were read, or would be."""
+        """Return the result with these slices counted as read."""
         read = list(slices)
         files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
         return replace(
@@ -70,7 +70,7 @@ class ServiceResult(HtmlRepr):
         )
 
     def writing(self, instant: str, stats: Iterable[WriteStat]) -> ServiceResult:
-        """Add a completed instant and what it wrote."""
+        """Return the result with a completed instant and its written files."""
         written = list(stats)
         return replace(
             self,

@@ -15,10 +15,12 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.write_target import write_options, write_target
 
 
-def row_compaction(by: str = "", *, memory_limit: int | None = None) -> CompactionWork[CompactTask]:
+def row_compaction(
+    operation: str = "", *, memory_limit: int | None = None
+) -> CompactionWork[CompactTask]:
     """Return the compaction work of a data table's slices.
 
-    by: name of the pending operation that a compaction is part of, which its plan records.
+    operation: the pending operation to which the compaction belongs, recorded in its plan.
     memory_limit: bytes for log records of all concurrent tasks, None for no limit. The tasks raise
     `UnsupportedTableFeature` for an unsupported merge rule, `CorruptTable` for a truncated log
     file: a compaction would make the loss final.
@@ -28,8 +30,10 @@ def row_compaction(by: str = "", *, memory_limit: int | None = None) -> Compacti
         if checks_sizes(table.options):
             check_sizes(table.timeline, slices)
         target = write_target(table, write_options(table), instant)
-        each = None if memory_limit is None else memory_limit // table.engine.tasks_per_process
-        return compact_tasks(table, target, slices, each)
+        task_memory = (
+            None if memory_limit is None else memory_limit // table.engine.tasks_per_process
+        )
+        return compact_tasks(table, target, slices, task_memory)
 
-    extra = {UNFINISHED: by} if by else {}
+    extra = {UNFINISHED: operation} if operation else {}
     return CompactionWork(tasks, compact_file, as_planned, extra=extra)

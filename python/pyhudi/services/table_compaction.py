@@ -1,7 +1,7 @@
-"""Compaction of a data table concurrently with writers: planned under the lock, then executed.
+"""Compaction of a data table, concurrently with writers: planned under the lock, then executed.
 
-Pending plans of any writer, including Apache Hudi, are executed first. Writers that append to a
-slice under compaction go on (`txn/conflicts.py` defines which abort). Sources:
+Pending plans of any writer, including Apache Hudi, are executed first. Writers can append to a
+slice during its compaction (`txn/conflicts.py` defines which writers abort). Sources:
 `ScheduleCompactionActionExecutor`, `RunCompactionActionExecutor`, `HoodieCompactor` (1.2.0).
 """
 
@@ -16,7 +16,7 @@ from pyhudi.config.actions import COMMIT, COMPACTION, Instant
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import CompactionWork, slices_of_plan, waits_for
+from pyhudi.services.compaction import CompactionWork, reason_to_wait, slices_of_plan
 from pyhudi.services.compaction_strategy import choose, is_due
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.row_compaction import row_compaction
@@ -35,11 +35,11 @@ from pyhudi.timeline import Timeline, serde
 from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule
 
 _SERVICE = "compact"
-_OVERGROWN = "pyhudi.overgrown"
-"""Extra metadata of a plan that no user has requested."""
-_LOGS_MOST = 24
-_LOGS_FOR_A_MIB = 2
-"""Log files that a slice may have, and for each MiB of its base file."""
+_MANY_LOGS = "pyhudi.overgrown"
+"""Extra metadata of an automatic plan for slices with too many log files."""
+_MAX_LOGS = 24
+_MAX_LOGS_PER_MIB = 2
+"""Log files that a slice may have, plus those for each MiB of its base file."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,18 @@ class CompactionRequest:
     partitions: tuple[str, ...] | None = None
     """Partitions of a new plan; None for all."""
     groups: frozenset[GroupKey] | None = None
-    """As `partitions`, with file groups."""
+    """File groups of a new plan; None for all."""
     schedule: bool = True
     """Create a new plan."""
     execute: bool = True
     """Execute plans, including pending ones."""
     instant: str | None = None
-    """The only pending compaction to execute, even if Hudi may be executing it."""
+    """The pending compaction to execute, even if Hudi may be executing it; no other one."""
     due_only: bool = False
     """Plan only if the trigger fires."""
-    overgrown_since: int | None = None
-    """A new plan takes only slices with far too many log files (`has_too_many_log_files`), from
-    the partitions of this number of newest commits; of the pending plans only those made for such
-    slices are executed."""
+    many_logs_in_commits: int | None = None
+    """Plan only slices with too many log files (`has_too_many_log_files`), in the partitions of
+    this number of newest commits, and execute only pending plans for such slices."""
     memory_limit: int | None = None
     """Bytes for log records of all concurrent tasks; None for no limit."""
 
@@ -83,9 +82,9 @@ def compact_table(
         result = _execute(result, table.reload(), instant, work, force=force)
         table = after_commit(table)
     if request.schedule and request.instant is None:
-        planned, waits = _schedule(table, options, request, work)
-        if waits:
-            result = replace(result, left=(*result.left, waits))
+        planned, reason = _schedule(table, options, request, work)
+        if reason:
+            result = replace(result, left=(*result.left, reason))
         if planned and request.execute:
             result = _execute(result, table.reload(), planned, work)
         elif planned:
@@ -102,7 +101,7 @@ def preview_compaction(
     if request.schedule and request.instant is None:
         now = table.generator.next()
         if not request.due_only or is_due(table.timeline, options, now):
-            slices += _choice(table, options, request, now).slices
+            slices += _choose_slices(table, options, request, now).slices
     return ServiceResult(_SERVICE, tuple(pending), dry_run=True).reading(slices)
 
 
@@ -112,11 +111,12 @@ def _pending(table: TableSnapshot, request: CompactionRequest) -> list[str]:
     return [
         compaction.requested
         for compaction in table.timeline.pending_compactions
-        if request.overgrown_since is None or _OVERGROWN in _said(table.timeline.plan(compaction))
+        if request.many_logs_in_commits is None
+        or _MANY_LOGS in _extra_metadata(table.timeline.plan(compaction))
     ]
 
 
-def _said(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
+def _extra_metadata(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
     return (plan or {}).get("extraMetadata") or {}
 
 
@@ -129,48 +129,48 @@ def _schedule(
     request: CompactionRequest,
     work: CompactionWork[CompactTask],
 ) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason for which it has to wait, if any."""
-    waits = ""
+    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
+    reason = ""
 
-    def plan(now: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal waits
-        if request.due_only and not is_due(now.timeline, options, instant):
+    def plan(current: TableSnapshot, instant: str) -> bytes | None:
+        nonlocal reason
+        if request.due_only and not is_due(current.timeline, options, instant):
             return None
-        waits = waits_for(now)
-        chosen = _choice(now, options, request, instant)
-        if waits or not chosen.slices:
+        reason = reason_to_wait(current)
+        choice = _choose_slices(current, options, request, instant)
+        if reason or not choice.slices:
             return None
         # Raises for records that cannot be merged, before the plan exists.
-        work.tasks(now, instant, chosen.slices)
-        own = {} if request.overgrown_since is None else {_OVERGROWN: "true"}
-        record = compaction_plan(chosen.slices, {**work.extra, **own}, chosen.missing)
-        return serde.encode_container("HoodieCompactionPlan", record, now.clock)
+        work.tasks(current, instant, choice.slices)
+        extra = {} if request.many_logs_in_commits is None else {_MANY_LOGS: "true"}
+        record = compaction_plan(choice.slices, {**work.extra, **extra}, choice.missing)
+        return serde.encode_container("HoodieCompactionPlan", record, current.clock)
 
-    return schedule(table, COMPACTION, plan), waits
+    return schedule(table, COMPACTION, plan), reason
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _SliceChoice:
     slices: list[FileSlice]
     missing: tuple[str, ...]
-    """Partitions with skipped slices, which the next plan of Hudi has to check."""
+    """Partitions with skipped slices, which Hudi's next plan must check."""
 
 
-def _choice(
+def _choose_slices(
     table: TableSnapshot, options: CompactionOptions, request: CompactionRequest, instant: str
-) -> _Chosen:
+) -> _SliceChoice:
     timeline = table.timeline
     planned = {
         **pending_compactions(timeline),
         **pending_clusterings(timeline),
-        # A log compaction that ends above the compaction would restore superseded records.
+        # A log compaction that completes after the compaction would restore superseded records.
         **pending_log_compactions(timeline),
     }
     partitions, unchecked = None, set[str]()
-    if request.overgrown_since is not None:
-        newest = since_compaction(timeline)[-request.overgrown_since :]
+    if request.many_logs_in_commits is not None:
+        newest = since_compaction(timeline)[-request.many_logs_in_commits :]
         partitions = _partitions_of(timeline, newest)
-        unchecked = _waiting(table) - partitions
+        unchecked = _partitions_with_logs(table) - partitions
     view = complete_view(table, partitions)
     free = [slice_ for slice_ in view.slices() if slice_.logs and slice_.key not in planned]
     candidates = (
@@ -181,26 +181,26 @@ def _choice(
     if request.groups is not None:
         candidates = [slice_ for slice_ in free if slice_.key in request.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
-    among = view.partitions if request.partitions is None else request.partitions
-    chosen = choose(candidates, options, today, among)
+    partitions_to_choose = view.partitions if request.partitions is None else request.partitions
+    chosen = choose(candidates, options, today, partitions_to_choose)
     selected = {slice_.key for slice_ in chosen}
     skipped = {slice_.partition for slice_ in free if slice_.key not in selected}
-    return _Chosen(chosen, tuple(sorted(skipped | unchecked)))
+    return _SliceChoice(chosen, tuple(sorted(skipped | unchecked)))
 
 
 def has_too_many_log_files(slice_: FileSlice) -> bool:
-    """Return whether a slice has so many log files that they slow down even writers.
+    """Return whether a slice has so many log files that they slow down writers, too.
 
-    The limit grows with the file that has to be rewritten.
+    The limit grows with the size of the base file, which has to be rewritten.
     """
     base = slice_.base.size if slice_.base is not None else 0
-    return len(slice_.logs) >= _LOGS_MOST + _LOGS_FOR_A_MIB * (base >> 20)
+    return len(slice_.logs) >= _MAX_LOGS + _MAX_LOGS_PER_MIB * (base >> 20)
 
 
-def _waiting(table: TableSnapshot) -> set[str]:
+def _partitions_with_logs(table: TableSnapshot) -> set[str]:
     """Return partitions that may have log files: written since the last compaction, or skipped.
 
-    All partitions if there was none, since archiving keeps few of the commits before the first one.
+    Without a compaction, all partitions, since earlier commits may be archived.
     """
     timeline = table.timeline
     last = next(reversed(timeline.filter_completed(COMMIT)), None)

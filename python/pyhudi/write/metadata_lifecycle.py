@@ -413,7 +413,7 @@ def _without_leftovers(
     if not pending or context.config.metadata_partitions:
         return context
     work = row_compaction(pending.heartbeat)
-    if complete_pending(context.table, work, own=bool(pending.heartbeat)):
+    if complete_pending(context.table, work, own_only=bool(pending.heartbeat)):
         return WriteContext.open(table.without_index_options(), clock).recover()
     return context
 
