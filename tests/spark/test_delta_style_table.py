@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.spark import SparkEngine, SparkHudiTable, create_table, delta_style_dml, read
-from pyhudi.spark.delta_style_merge import OLDER, MergeTarget, SparkClause, merge_frame
+from pyhudi.spark.delta_style_merge_frame import OLDER, MergeTarget, SparkClause, merge_frame
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import unpack
 

@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.mergers import Merger
+from pyhudi.schema.custom_mergers import Merger
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.schema.payloads import FieldMerge, _registered
 from pyhudi.schema.table_schema import schema_defaults

@@ -36,7 +36,7 @@ from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.post_commit import warn_on_failure
 from pyhudi.write.conflict_retries import retry_on_conflict
-from pyhudi.write.expire import expire_partitions
+from pyhudi.write.partition_ttl import expire_partitions
 from pyhudi.write.write_context import Handle, WritableTable
 
 Service = Callable[[], object]

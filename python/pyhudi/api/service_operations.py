@@ -97,7 +97,7 @@ class ServiceOperations(TableHandle):
         """
         from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
-        from pyhudi.write.expire import expire_partitions  # noqa: PLC0415 - not needed for reading
+        from pyhudi.write.partition_ttl import expire_partitions  # noqa: PLC0415 - not needed for reading
 
         handle = self._writable()
         options = TtlOptions.of(handle.options)

@@ -26,7 +26,7 @@ from pyhudi.config.merge_mode import (
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
-from pyhudi.schema.mergers import CheckedMerger, Merger
+from pyhudi.schema.custom_mergers import CheckedMerger, Merger
 from pyhudi.schema.table_schema import TableSchema, schema_defaults
 
 UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"

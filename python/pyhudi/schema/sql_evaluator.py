@@ -18,6 +18,7 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError
+from pyhudi.schema.ambiguous_precedence import AND_OR, has_bits
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_expressions import (
     Literal,
@@ -41,7 +42,6 @@ from pyhudi.schema.sql_operators import (
     truth,
 )
 from pyhudi.schema.sql_parser import number, too_deep
-from pyhudi.schema.sql_precedence import AND_OR, has_bits
 
 Resolve = Callable[[Any], Value]
 """Returns the column that an `exp.Column` names. Raises if it does not exist."""

@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.sql_precedence import AND_OR, check_order
+from pyhudi.schema.ambiguous_precedence import AND_OR, check_order
 
 _MAX_DIGITS = 400
 """More digits than any number of a column has, also a double with all its digits."""
@@ -65,8 +65,8 @@ def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
     """Parse one SQL expression.
 
     Raises `ConfigError` for an invalid expression, for one that needs parentheses
-    (`sql_precedence.py`), and for one that is nested too deep: the parser takes more of Python's
-    stack with each level, and some thirty levels always fit.
+    (`ambiguous_precedence.py`), and for one that is nested too deep: the parser takes more of
+    Python's stack with each level, and some thirty levels always fit.
     """
     try:
         parsed = sqlglot.parse(sql, read=_Sql)

@@ -21,7 +21,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, retryable_conflict
 from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.schema.payloads import field_merge
-from pyhudi.spark.delta_style_merge import (
+from pyhudi.spark.delta_style_merge_frame import (
     CLAUSE,
     MOVED,
     OLDER,

@@ -1,7 +1,7 @@
 """A Hudi table in the style of Delta's `DeltaTable`, with Spark's conditions and values.
 
-This module collects requests. `delta_style_merge.py` computes them and `delta_style_dml.py` writes
-them. Names are Delta's, so programs need few changes.
+This module collects requests. `delta_style_merge_frame.py` computes them and `delta_style_dml.py`
+writes them. Names are Delta's, so programs need few changes.
 """
 # ruff: noqa: N802, N803 - names of methods and arguments are Delta's
 
@@ -21,7 +21,7 @@ from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError
 from pyhudi.services.result import ServiceResult
 from pyhudi.spark.delta_style_dml import Change, ChangingTable
-from pyhudi.spark.delta_style_merge import Action, SparkClause, When
+from pyhudi.spark.delta_style_merge_frame import Action, SparkClause, When
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.types import spark_schema, wire_schema

@@ -19,7 +19,7 @@ from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import chunks, key_chunks, with_types
 from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, EXISTING, SEQ, STRETCH, TASK
 from pyhudi.write import row_sizes
-from pyhudi.write.existing_keys import drop_existing_keys
+from pyhudi.write.duplicate_policy import drop_existing_keys
 from pyhudi.write.partial_update import partial_rows
 from pyhudi.write.partition_selection import paths_of
 from pyhudi.write.row_sizes import RowRange

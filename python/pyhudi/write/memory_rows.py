@@ -14,7 +14,7 @@ from pyhudi.index.protocol import TagResult
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values, row_numbers
 from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, with_partition
-from pyhudi.write.existing_keys import count_existing, drop_existing_keys
+from pyhudi.write.duplicate_policy import count_existing, drop_existing_keys
 from pyhudi.write.partial_update import whole_rows
 from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows

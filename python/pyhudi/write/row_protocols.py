@@ -85,7 +85,7 @@ class UnassignedRows(Protocol):
         """Combine the rows of each key by the table's merge rules."""
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
-        """Keep only rows whose keys the table does not have; see `existing_keys.py`.
+        """Keep only rows whose keys the table does not have; see `duplicate_policy.py`.
 
         Raises `SchemaMismatch` for an existing key if `fail` is set.
         """

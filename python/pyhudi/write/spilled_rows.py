@@ -24,7 +24,7 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.assigned_rows import AssignedLocalRows
-from pyhudi.write.existing_keys import count_existing, drop_existing_keys
+from pyhudi.write.duplicate_policy import count_existing, drop_existing_keys
 from pyhudi.write.row_assignment import RowAssigner, slice_tagged
 from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows

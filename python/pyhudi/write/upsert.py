@@ -22,6 +22,7 @@ from pyhudi.schema.evolution import SchemaMode
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows, metadata_lifecycle
 from pyhudi.write.commit_validation import check_missing_keys
+from pyhudi.write.duplicate_policy import should_count_existing_keys, warn_of_duplicates
 from pyhudi.write.execute import (
     BULK_INSERT,
     DELETE,
@@ -31,7 +32,6 @@ from pyhudi.write.execute import (
     write_buckets,
     write_new_files,
 )
-from pyhudi.write.existing_keys import should_count_existing_keys, warn_of_duplicates
 from pyhudi.write.input_rows import read_delete_keys, read_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import check_partial, check_read

@@ -14,7 +14,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.write import expire
+from pyhudi.write import partition_ttl
 from tests.helpers.pairwise import pairwise
 from tests.unit.test_archiving_operation import OPTIONS
 from tests.unit.test_compaction import rows
@@ -167,7 +167,7 @@ def test_expire_keeps_partition_written_concurrently(
     tmp_path: Path, passes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made(tmp_path / "t", 9, "cow", passes)
-    other, split = pyhudi.open_table(tmp_path / "t"), expire._split_expired
+    other, split = pyhudi.open_table(tmp_path / "t"), partition_ttl._split_expired
 
     def late(*given: Any) -> Any:
         found = split(*given)
@@ -175,7 +175,7 @@ def test_expire_keeps_partition_written_concurrently(
             other.upsert(in_city("b", 7))
         return found
 
-    monkeypatch.setattr(expire, "_split_expired", late)
+    monkeypatch.setattr(partition_ttl, "_split_expired", late)
     assert table.expire_partitions(15).instants == ()
     assert rows(table)["b0"] == 7
 
