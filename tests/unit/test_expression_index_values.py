@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.partition_types.base import Known
+from pyhudi.metadata.partition_types.base import DefinitionContext
 from pyhudi.metadata.partition_types.expression_index import (
     ExpressionIndex,
     filter_values,
@@ -120,7 +120,9 @@ def test_expression_values_are_exact_only(
     function: str, kind: pa.DataType, options: dict[str, str], *, known: bool
 ) -> None:
     definition = index(function, options)
-    table = Known(TableConfig({}), {definition.name: definition}, pa.schema([("c", kind)]))
+    table = DefinitionContext(
+        TableConfig({}), {definition.name: definition}, pa.schema([("c", kind)])
+    )
     reason = ExpressionIndex().refusal(definition.name, table)
     assert (reason is None) == known
     if reason is not None:

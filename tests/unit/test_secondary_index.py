@@ -16,7 +16,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.initial_records import Source
-from pyhudi.metadata.partition_types.base import Known
+from pyhudi.metadata.partition_types.base import DefinitionContext
 from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import derive, record_schema
@@ -147,7 +147,9 @@ def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
 
 
 def refusal(definition: IndexDefinition, schema: pa.Schema) -> str | None:
-    return SecondaryIndex().refusal(INDEX, Known(TableConfig({}), {INDEX: definition}, schema))
+    return SecondaryIndex().refusal(
+        INDEX, DefinitionContext(TableConfig({}), {INDEX: definition}, schema)
+    )
 
 
 def test_values_whose_text_is_not_certain_are_refused() -> None:

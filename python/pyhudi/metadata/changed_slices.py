@@ -98,52 +98,55 @@ class ChangedSlices:
     def iter_replaced(self) -> Iterator[FileSlice]:
         """Yield every file group that the commit replaces."""
         for partition, ids in (self._metadata.partition_to_replace_file_ids or {}).items():
-            known = self._slices(partition) if ids else {}
-            yield from (known[file_id] for file_id in ids if file_id in known)
+            slices = self._slices(partition) if ids else {}
+            yield from (slices[file_id] for file_id in ids if file_id in slices)
 
     @cached_property
     def files(self) -> dict[str, list[AloneFile]]:
         """Return every written file by partition, each as a slice of its own."""
-        found: dict[str, list[AloneFile]] = {}
+        files: dict[str, list[AloneFile]] = {}
         for partition, stats in self._metadata.partition_to_write_stats.items():
             for stat in stats:
                 if stat.path:
                     slice_ = _after(partition, stat.file_id, None, [stat])
-                    found.setdefault(partition, []).extend(alone(slice_))
-        return found
+                    files.setdefault(partition, []).extend(alone(slice_))
+        return files
 
     def _iter_written(self) -> Iterator[GroupChange]:
         for partition, stats in self._metadata.partition_to_write_stats.items():
-            known = self._slices(partition)
+            slices = self._slices(partition)
             groups: dict[str, list[WriteStat]] = {}
             for stat in stats:
                 if stat.path:
                     groups.setdefault(stat.file_id, []).append(stat)
             for file_id, written in groups.items():
-                before = known.get(file_id)
+                before = slices.get(file_id)
                 yield GroupChange(before, _after(partition, file_id, before, written))
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
-        return self._known.get(partition, {})
+        return self._slices_by_partition.get(partition, {})
 
     @cached_property
-    def _known(self) -> dict[str, dict[str, FileSlice]]:
+    def _slices_by_partition(self) -> dict[str, dict[str, FileSlice]]:
         """The file groups of each partition that the commit changes, by file id."""
         table, metadata = self._table, self._metadata
-        gone = metadata.partition_to_replace_file_ids or {}
-        partitions = {*metadata.partition_to_write_stats, *(path for path in gone if gone[path])}
+        replaced = metadata.partition_to_replace_file_ids or {}
+        partitions = {
+            *metadata.partition_to_write_stats,
+            *(path for path in replaced if replaced[path]),
+        }
         view = FileSystemView(table.storage, table.config, table.timeline, partitions, self.listing)
-        known: dict[str, dict[str, FileSlice]] = {path: {} for path in partitions}
+        slices: dict[str, dict[str, FileSlice]] = {path: {} for path in partitions}
         for slice_ in view.slices():
-            known[slice_.partition][slice_.file_id] = slice_
-        return known
+            slices[slice_.partition][slice_.file_id] = slice_
+        return slices
 
     @cached_property
     def _table(self) -> TableSnapshot:
-        now = self._data
-        evolution = table_schema(now.storage, now.config, now.timeline).evolution
+        table = self._data
+        evolution = table_schema(table.storage, table.config, table.timeline).evolution
         schema = TableSchema(self._avro, self._schema, evolution)
-        return replace(now, schema=schema, columns=self._schema, as_text=())
+        return replace(table, schema=schema, columns=self._schema, as_text=())
 
 
 def alone(slice_: FileSlice) -> list[AloneFile]:

@@ -208,16 +208,16 @@ class MetadataParticipant(CommitParticipant):
         )
 
     def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
-        """Write the delta commit, unless a failed writer has; remove what that writer started."""
+        """Write the delta commit, unless it is complete; roll back an unfinished one before."""
         if FILES not in table.config.metadata_partitions:
             return
         metadata_table = open_metadata_table(table)
-        known = delta_commit(metadata_table, clean.time)
-        if known is not None and known.is_completed:
+        existing = delta_commit(metadata_table, clean.time)
+        if existing is not None and existing.is_completed:
             return
-        if known is not None:
+        if existing is not None:
             observe(metadata_table)
-            metadata_table = _without_begun(metadata_table, clean.time)
+            metadata_table = _without_unfinished(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
         files = sum(map(len, clean.files.values()))
         engine = choose_engine(table.engine, files=files)
@@ -235,26 +235,26 @@ def _record_files(
     time: str,
     entries: tuple[tuple[str, str, int, bool], ...],
 ) -> None:
-    """Write entries of `files` in the delta commit of a rollback, unless that is complete."""
-    known = delta_commit(metadata_table, time)
-    if known is not None and known.is_completed:
+    """Write entries of `files` in a rollback's delta commit, unless it is complete."""
+    existing = delta_commit(metadata_table, time)
+    if existing is not None and existing.is_completed:
         return
-    if known is not None:
-        metadata_table = _without_begun(metadata_table, time)
+    if existing is not None:
+        metadata_table = _without_unfinished(metadata_table, time)
     delta = DeltaCommit(data, metadata_table, time)
     tasks = [FileTask(delta.recording, entries)] if entries else []
     # A few names.
     delta.write(LocalEngine(), tasks)
 
 
-def _without_begun(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
-    """Roll back the records that a failed rollback or clean has started to write.
+def _without_unfinished(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
+    """Roll back the unfinished delta commit of a failed rollback or clean.
 
-    They have an instant of their own: that of a rollback is for the commit that it rolls back.
+    The rollback takes a new instant, since the data table's is that of the delta commit.
     """
-    for begun in metadata_table.timeline.pending(ROLLBACK):
-        if rollback.target_of(metadata_table.timeline, begun) == (time, DELTA_COMMIT):
-            rollback.resume(metadata_table, metadata_table.timeline, begun)
+    for pending in metadata_table.timeline.pending(ROLLBACK):
+        if rollback.target_of(metadata_table.timeline, pending) == (time, DELTA_COMMIT):
+            rollback.resume(metadata_table, metadata_table.timeline, pending)
             metadata_table = metadata_table.reload()
     suffix = "006" if metadata_table.config.version.metadata_services_have_suffixes else ""
     undoing = f"{metadata_table.generator.next()}{suffix}"
@@ -275,19 +275,19 @@ def _leftover_log_files(
                 yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
         for name in sorted(path.rsplit("/", 1)[-1] for path in paths):
-            found = storage.head(f"{path}/{name}" if path else name)
-            if found is not None:
-                yield (path or NO_PATH, name, found.size, False)
+            file = storage.head(f"{path}/{name}" if path else name)
+            if file is not None:
+                yield (path or NO_PATH, name, file.size, False)
 
 
 def _schema_with(table: TableSnapshot, commit: Commit) -> str:
-    """Return the Avro schema that the table has with a commit.
+    """Return the table's Avro schema after a commit.
 
-    A planned service writes with the schema of its plan. Other files may have wider types by then.
+    A planned service writes with the schema of its plan; other files may have wider types now.
     """
     if commit.metadata.is_service:
         current = table_schema(table.storage, table.config, table.timeline)
-        # Columns with ids may have other names by now: the names of the files count.
+        # Columns with ids may have been renamed: the names in the files count.
         if current.history is None:
             return current.avro
     return commit.schema.avro
@@ -338,7 +338,7 @@ class DeltaCommit:
         for group in groups:
             self._new_groups.append(group)
             self.groups[group.slice.partition].append(group)
-            self.groups[group.slice.partition].sort(key=lambda known: known.slice.file_id)
+            self.groups[group.slice.partition].sort(key=lambda existing: existing.slice.file_id)
 
     def write(self, engine: Engine, tasks: Sequence[RecordTask]) -> list[WriteStat]:
         """Start the delta commit, write the records of the tasks, and complete it.
@@ -386,9 +386,9 @@ class DeltaCommit:
         Instants are unique on the data table's timeline. The metadata table's services take theirs
         from the clock of the writer that runs them, and another writer's clock may be slow.
         """
-        for known in self._metadata_table.timeline.instants:
-            if known.requested == self._instant and known.action in _SERVICES:
-                msg = f"the metadata table has the {known.action} {self._instant} already"
+        for existing in self._metadata_table.timeline.instants:
+            if existing.requested == self._instant and existing.action in _SERVICES:
+                msg = f"the metadata table has the {existing.action} {self._instant} already"
                 raise retryable_conflict(msg)
 
     def _check_whole(self) -> None:

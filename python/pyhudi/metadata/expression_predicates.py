@@ -51,10 +51,10 @@ def _map_conjunct(conjunct: Conjunct, function: Callable[[str], str]) -> list[Co
     name, op, values = conjunct
     if op not in ("=", "in") or not is_text(values.type):
         return []
-    texts = values.to_pylist()
-    if not all(text.isascii() for text in texts):
+    strings = values.to_pylist()
+    if not all(text.isascii() for text in strings):
         return []
-    return [(name, "in", pa.array([function(text) for text in texts], pa.string()))]
+    return [(name, "in", pa.array([function(text) for text in strings], pa.string()))]
 
 
 def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:

@@ -1,8 +1,8 @@
-"""Uses the metadata table if it can be used, and falls back to listings if not.
+"""Access to the metadata table, with listings as a fallback.
 
-Damage of the metadata table costs a warning and some speed, never a row. What one scan of a handle
-opened serves the next scans, because a handle shows one snapshot: opening is most of the cost of a
-lookup.
+A damaged metadata table causes a warning and a slower read, but never a lost row. Scans of one
+handle share the opened metadata table, because a handle shows one snapshot and opening is most of
+the cost of a lookup.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What was opened for a data table's timeline."""
+class _OpenedTable:
+    """The metadata table opened for a data table's timeline."""
 
     table: MetadataTable
     config: TableConfig
@@ -41,7 +41,7 @@ class _Kept:
         return self.config is config and self.process == os.getpid()
 
 
-_kept: WeakKeyDictionary[Timeline, _Kept] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[Timeline, _OpenedTable] = WeakKeyDictionary()
 
 
 class OutdatedError(Exception):
@@ -62,25 +62,25 @@ class MetadataAccess:
     ) -> None:
         """Open the metadata table if the table has one and the options do not disable it.
 
-        reopen: do not use what was opened for this timeline before. Otherwise `use` raises
-        `OutdatedError` if its files were removed since.
+        reopen: do not reuse a metadata table that was opened for this timeline. If one is reused,
+        `use` raises `OutdatedError` if its files were removed in the meantime.
         """
-        self.reason = _not_wanted(config, options)
-        """Why it is not used; "" if it is."""
+        self.reason = _reason_not_to_use(config, options)
+        """The reason why it is not used; "" if it is."""
         self.later: Timeline | None = None
         """The current data timeline, if the metadata table has later commits.
 
-        Facts about single files still hold, but facts about the whole table include other rows.
+        Statistics of single files are still valid, but those of the whole table include other rows.
         """
         self._uri = storage.uri
         self._timeline = timeline
         self._table: MetadataTable | None = None
-        self._is_kept = False
+        self._is_reused = False
         if self.reason:
             return
-        kept = None if reopen else _kept.get(timeline)
-        if kept is not None and kept.is_of(config):
-            self._table, self._is_kept = kept.table, True
+        opened = None if reopen else _opened.get(timeline)
+        if opened is not None and opened.is_of(config):
+            self._table, self._is_reused = opened.table, True
             return
         self._table = self._run_or_fall_back(
             "files are listed instead", lambda: MetadataTable(storage, config, timeline)
@@ -88,7 +88,7 @@ class MetadataAccess:
         if self._table is not None and self._table.may_be_ahead:
             self.later = newer_timeline(storage, config, timeline, self._table.applied)
         if self._table is not None and self.later is None:
-            _kept[timeline] = _Kept(self._table, config)
+            _opened[timeline] = _OpenedTable(self._table, config)
 
     def has(self, partition: str) -> bool:
         """Return whether a partition of it can be used."""
@@ -97,7 +97,7 @@ class MetadataAccess:
     def use(self, instead: str, work: Callable[[MetadataTable], T]) -> T | None:
         """Return the result of `work`; None without a metadata table or with a damaged one.
 
-        instead: what pyhudi does then, for the warning.
+        instead: what pyhudi does without the result, for the warning.
         """
         table = self._table
         return None if table is None else self._run_or_fall_back(instead, lambda: work(table))
@@ -106,17 +106,17 @@ class MetadataAccess:
         """Raise `OutdatedError` if another writer has rebuilt the metadata table since."""
         try:
             if self._table is not None:
-                self._table.check_same(is_kept=self._is_kept)
+                self._table.check_same(is_reused=self._is_reused)
         except (HudiError, OSError) as error:
-            _kept.pop(self._timeline, None)
+            _opened.pop(self._timeline, None)
             raise OutdatedError from error
 
     def _run_or_fall_back(self, instead: str, work: Callable[[], T]) -> T | None:
         try:
             return work()
         except (HudiError, OSError) as error:
-            _kept.pop(self._timeline, None)
-            if self._is_kept:
+            _opened.pop(self._timeline, None)
+            if self._is_reused:
                 raise OutdatedError from error
             cause = without_hint(error)
         self.reason = self.reason or cause
@@ -127,7 +127,7 @@ class MetadataAccess:
         return None
 
 
-def _not_wanted(config: TableConfig, options: Mapping[str, str]) -> str:
+def _reason_not_to_use(config: TableConfig, options: Mapping[str, str]) -> str:
     if not parse_bool(options, METADATA_ENABLE, default=True):
         return f"{METADATA_ENABLE} is false"
     if FILES not in config.metadata_partitions:

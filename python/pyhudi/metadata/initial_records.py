@@ -51,7 +51,7 @@ class Source:
     """The index definitions that the table is about to have."""
     memory: int
     """Maximum bytes of records in memory on their way to files."""
-    beside: bool = False
+    concurrent: bool = False
     """Other writers are active, some of them since the timeline was loaded."""
 
     @cached_property
@@ -62,7 +62,7 @@ class Source:
         """
         table, timeline = self.table, self.table.timeline
         listed = dict(list_files(table.storage))
-        if not self.beside:
+        if not self.concurrent:
             given = GivenFiles(listed)
             view = FileSystemView(table.storage, table.config, timeline, files=given)
             check_complete(table, view)
@@ -72,7 +72,7 @@ class Source:
             instant = _instant_of_file(name)
             if instant is None or instant in pending:
                 return False
-            return timeline.is_committed(instant) if self.beside else True
+            return timeline.is_committed(instant) if self.concurrent else True
 
         return {
             partition: [file for file in entries if counts(file.name)]
@@ -83,7 +83,7 @@ class Source:
     def slices(self) -> list[FileSlice]:
         """The slices of a snapshot. Raises as `files` does."""
         view = FileSystemView(self.table.storage, self.table.config, self.table.timeline)
-        if not self.beside:
+        if not self.concurrent:
             check_complete(self.table, view)
         return view.slices()
 

@@ -42,7 +42,7 @@ from pyhudi.metadata.initial_records import (
 )
 from pyhudi.metadata.new_file_groups import StartTarget, start_log, store_start_log, write_base
 from pyhudi.metadata.partition_types.base import PartitionRequest
-from pyhudi.metadata.partition_types.registry import in_order, kinds_of, new_definitions
+from pyhudi.metadata.partition_types.registry import in_order, new_definitions, partition_types_of
 from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
 from pyhudi.metadata.table_writer import (
     clear_partitions,
@@ -82,35 +82,35 @@ def initialize_partitions(
     lost.
     """
     config = data.config
-    listed = config.metadata_partitions
-    wanted = in_order((partitions | {FILES}) - set(listed))
-    if not wanted:
+    existing_partitions = config.metadata_partitions
+    requested = in_order((partitions | {FILES}) - set(existing_partitions))
+    if not requested:
         return config
     check_can_start(config, data.timeline.pending())
     added = {
-        **new_definitions(wanted, PartitionRequest(config, options, schema=data.columns)),
+        **new_definitions(requested, PartitionRequest(config, options, schema=data.columns)),
         **(definitions or {}),
     }
-    known = index_definitions(data.storage, config)
-    defined = {**known, **parse_definitions(added)}
+    existing = index_definitions(data.storage, config)
+    defined = {**existing, **parse_definitions(added)}
     source = Source(data, options, defined, memory)
     before = TableConfig.load(data.storage, data.clock)
-    # Building takes long: a writer that has lost the lock would remove what another writer built.
+    # A build takes long. A writer that lost the lock would remove what another writer built.
     data.lock_manager.check_held()
-    metadata_table = _clear_failed_attempt(data, listed)
-    counted: dict[str, str] = {}
-    for kind, name in kinds_of(wanted):
+    metadata_table = _clear_failed_attempt(data, existing_partitions)
+    uniqueness: dict[str, str] = {}
+    for partition_type, name in partition_types_of(requested):
         data.lock_manager.check_held()
         metadata_table = metadata_table.reload()
-        partition = kind.initial(source, name)
-        made = PartitionBuild(data, metadata_table, partition, source).carry_out()
+        partition = partition_type.initial(source, name)
+        indexed = PartitionBuild(data, metadata_table, partition, source).execute()
         if partition.records is not None:
-            counted = key_uniqueness_property(data.timeline, unique=made == partition.records)
+            uniqueness = key_uniqueness_property(data.timeline, unique=indexed == partition.records)
     data.lock_manager.check_held()
     changes = change_definitions(data.storage, config, added)
-    changes[names.METADATA_PARTITIONS] = ",".join(sorted((*listed, *wanted)))
-    changes.update(counted)
-    # A writer that took this work over has changed the properties first.
+    changes[names.METADATA_PARTITIONS] = ",".join(sorted((*existing_partitions, *requested)))
+    changes.update(uniqueness)
+    # Fails if another writer took the build over and changed the properties.
     return before.update(data.storage, changes, data.clock, removed=(UNFINISHED,))
 
 
@@ -126,14 +126,14 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
 
 
 def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSnapshot:
-    """Return the metadata table without the leftovers of a failed attempt; new if there is none."""
+    """Return the metadata table without leftovers of a failed attempt; create it if missing."""
     if not listed:
-        _make_table(data)
+        _create_table(data)
         return open_metadata_table(data)
     metadata_table = open_metadata_table(data)
     folders = metadata_table.storage.list_dir("")[0]
-    left = [folder for folder in folders if folder not in {META_FOLDER, *listed}]
-    clear_partitions(data.storage, left, data.lock_manager)
+    leftover = [folder for folder in folders if folder not in {META_FOLDER, *listed}]
+    clear_partitions(data.storage, leftover, data.lock_manager)
     for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
             PendingInstant(metadata_table, instant.requested, DELTA_COMMIT).remove()
@@ -141,11 +141,11 @@ def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSn
 
 
 def _is_initial(time: str) -> bool:
-    """Return whether a delta commit of the metadata table builds a partition, by its instant."""
+    """Return whether the instant is that of a delta commit that builds a partition."""
     return time.startswith(NO_INSTANT) or len(time) > INSTANT_DIGITS
 
 
-def _make_table(data: TableSnapshot) -> None:
+def _create_table(data: TableSnapshot) -> None:
     remove_metadata_table(data.storage, data.lock_manager)
     make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
 
@@ -161,25 +161,25 @@ class PartitionBuild:
     time: str | None = None
     """The time of the delta commit; None for the first unused one."""
 
-    def carry_out(self) -> int:
-        """Build it; return the number of its records."""
+    def execute(self) -> int:
+        """Build the partition and return the number of its records."""
         delta = self.delta
         clear_partitions(self.data.storage, [self.partition.name], self.data.lock_manager)
         delta.request()
         delta.begin()
-        self.tell_folder()
+        self.write_partition_metadata()
         stats = self.write_files()
-        end_making(delta, [self], stats)
+        complete_build(delta, [self], stats)
         return sum(stat.num_inserts for stat in stats)
 
     @cached_property
     def delta(self) -> PendingInstant:
-        """The delta commit, with the instant that was unused at the first access."""
+        """The delta commit; its instant is chosen at the first access."""
         return PendingInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
 
     @cached_property
     def target(self) -> StartTarget:
-        """What the writers of its first files share."""
+        """The settings shared by the writers of its first files."""
         table = self.metadata_table
         schema = record_schema(table.config.version.metadata_schema)
         name, ids = self.partition.name, self.partition.file_ids
@@ -188,25 +188,25 @@ class PartitionBuild:
     def _instant(self) -> str:
         """Return the first instant that was never used (`generateUniqueInstantTime`)."""
         timeline = self.metadata_table.timeline
-        known = {instant.requested for instant in timeline.instants}
+        used = {instant.requested for instant in timeline.instants}
         start, offset = NO_INSTANT, 0
         if self.data.config.version.metadata_starts_with_data:
             start, offset = self.source.last_instant, _FIRST_SUFFIX
-        elif known and f"{start}{offset:03d}" not in known:
-            # Hudi's would recur. Open handles take an instant before their timeline's start for
-            # committed, whenever it was built.
+        elif used and f"{start}{offset:03d}" not in used:
+            # Hudi's instant could be reused. Open handles regard an instant before their timeline's
+            # start as committed.
             archived = timeline.archive.instants(InstantRange(until=f"{start}~"))
-            known |= {instant.requested for instant in archived}
-        while f"{start}{offset:03d}" in known:
+            used |= {instant.requested for instant in archived}
+        while f"{start}{offset:03d}" in used:
             offset += 1
         return f"{start}{offset:03d}"
 
-    def tell_folder(self) -> None:
-        """Write the partition metafile, by which listings find the directory."""
+    def write_partition_metadata(self) -> None:
+        """Write the partition metadata file, by which listings find the directory."""
         target = self.target
-        text = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
+        content = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
         path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
-        target.storage.put(path, text.encode())
+        target.storage.put(path, content.encode())
 
     def write_files(self) -> list[WriteStat]:
         """Write a log file without records for each file group, and base files with the records."""
@@ -230,7 +230,7 @@ class PartitionBuild:
         return stats
 
     def with_more_groups(self, groups: Sequence[FileGroup]) -> PartitionBuild:
-        """Return the build with more file groups, which it starts."""
+        """Return the build with additional file groups, whose first log files it writes."""
         if not groups:
             return self
         ids = tuple(sorted([*self.target.file_ids, *(group.slice.file_id for group in groups)]))
@@ -241,21 +241,21 @@ class PartitionBuild:
         return grown
 
     def files_with_records(self) -> list[str]:
-        """Return files of this instant that have records, also of failed or repeated attempts."""
+        """Return files of this instant with records, including those of failed attempts."""
         target = self.target
         start = {start_log(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
-        own = (f"_{target.instant}.hfile", f"_{target.instant}.log.")
-        data = [file.path for file in files if any(part in file.name for part in own)]
+        suffixes = (f"_{target.instant}.hfile", f"_{target.instant}.log.")
+        data = [file.path for file in files if any(part in file.name for part in suffixes)]
         return [path for path in data if path not in start]
 
 
-def end_making(
-    delta: PendingInstant, makings: Sequence[PartitionBuild], stats: Sequence[WriteStat]
+def complete_build(
+    delta: PendingInstant, builds: Sequence[PartitionBuild], stats: Sequence[WriteStat]
 ) -> None:
-    """Remove files that no result names, and complete the delta commit that builds partitions."""
-    begun = [path for making in makings for path in making.files_with_records()]
-    delta.delete_unnamed_files(CommitMetadata(by_partition(stats)), begun)
+    """Remove files of failed attempts and complete the delta commit that builds partitions."""
+    started_paths = [path for build in builds for path in build.files_with_records()]
+    delta.delete_unnamed_files(CommitMetadata(by_partition(stats)), started_paths)
     complete_delta_commit(delta, OPERATION, stats)
 
 

@@ -26,7 +26,7 @@ from pyhudi.metadata.index_definitions import (
     parse_definitions,
     read_definitions,
 )
-from pyhudi.metadata.partition_types.registry import in_order, kind_of
+from pyhudi.metadata.partition_types.registry import in_order, partition_type_of
 from pyhudi.storage.storage import Storage
 
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -98,7 +98,7 @@ class PendingOperation:
         return in_order([name for name in self.partitions if self._stays(name, version)])
 
     def _stays(self, name: str, version: TableVersion) -> bool:
-        partition_type = kind_of(name)
+        partition_type = partition_type_of(name)
         if version.code != self.version and (partition_type is None or partition_type.has_names):
             return False
         if partition_type is None:
@@ -122,7 +122,7 @@ class PendingOperation:
         with_names = {
             name
             for name in self.partitions
-            if (partition_type := kind_of(name)) is None or partition_type.has_names
+            if (partition_type := partition_type_of(name)) is None or partition_type.has_names
         }
         return {
             name: definition for name, definition in self.definitions.items() if name in with_names

@@ -90,7 +90,7 @@ class PruningContext:
         keys = {RECORD_KEY, *self.table.config.record_key_fields}
         return [conjunct for conjunct in self.stored if conjunct[0] not in keys]
 
-    def texts(self, column: str) -> list[str] | None:
+    def strings(self, column: str) -> list[str] | None:
         """Return strings of a column's possible values; None if the filter does not list them."""
         return find_allowed_values(self.conjuncts, column, self.converted_columns)
 
@@ -122,10 +122,10 @@ class PruningContext:
         """The table's index definitions by name."""
         return self.access.use(INSTEAD, lambda table: table.definitions) or {}
 
-    def had_type(self, column: str, kind: pa.DataType) -> bool:
+    def had_type(self, column: str, data_type: pa.DataType) -> bool:
         """Return whether a column certainly had this type since the table was created."""
-        known = None if self._first_schema is None else field_at(self._first_schema, column)
-        return is_meta(column) or (known is not None and known.type == kind)
+        definition = None if self._first_schema is None else field_at(self._first_schema, column)
+        return is_meta(column) or (definition is not None and definition.type == data_type)
 
     @cached_property
     def _first_schema(self) -> pa.Schema | None:
@@ -133,14 +133,14 @@ class PruningContext:
 
     def has_statistics_of(self, column: str) -> bool:
         """Return whether statistics of a column are maintained; without a definition they are."""
-        known = self.definitions.get(COLUMN_STATS)
-        return known is None or not known.columns or column in known.columns
+        definition = self.definitions.get(COLUMN_STATS)
+        return definition is None or not definition.columns or column in definition.columns
 
     @property
     def statistics_have_types(self) -> bool:
         """Return whether statistics have types of values (version 2; not Hudi 1.0.2)."""
-        known = self.definitions.get(COLUMN_STATS)
-        return known is not None and known.version > 1
+        definition = self.definitions.get(COLUMN_STATS)
+        return definition is not None and definition.version > 1
 
     def without_custom_merges(self, look: Look) -> Look:
         """Keep all slices with something to merge, because a custom merger may change any value."""

@@ -136,8 +136,8 @@ class MetadataTable:
             return [self.partition(RECORD_INDEX).locations(list(keys))]
         groups = self._groups_of(RECORD_INDEX)
         by_group: list[list[str]] = [[] for _ in groups]
-        texts = pa.array(keys, pa.string())
-        for key, group in zip(keys, _native.metadata_groups(texts, len(groups)), strict=True):
+        keys_array = pa.array(keys, pa.string())
+        for key, group in zip(keys, _native.metadata_groups(keys_array, len(groups)), strict=True):
             by_group[group.as_py()].append(key)
         pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
         threads = AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
@@ -177,17 +177,17 @@ class MetadataTable:
         bases = (slice_.base for slice_ in self._slices(name))
         return [(self._storage, base.path) for base in bases if base is not None]
 
-    def check_same(self, *, is_kept: bool) -> None:
+    def check_same(self, *, is_reused: bool) -> None:
         """Raise `CorruptTable` if another writer has rebuilt it, or a part of it, since.
 
         First files have names that recur, and instants before the timeline's start, which count as
         committed; any other file would be missing. The partition that lists files is read first,
         but a cached one may have opened another partition much later.
 
-        is_kept: it was read before.
+        is_reused: it was read before.
         """
-        asked = self._groups.values() if is_kept else [self._groups_of(FILES)]
-        groups = [group for groups in asked for group in groups if _has_first_files(group)]
+        request = self._groups.values() if is_reused else [self._groups_of(FILES)]
+        groups = [group for groups in request for group in groups if _has_first_files(group)]
         times = {time for group in groups for time in group.instants}
         if not times:
             return

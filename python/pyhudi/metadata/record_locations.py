@@ -68,7 +68,7 @@ class SliceTask(RecordTask):
     read: ReadTask
     """The read of the record key only."""
     instant_ms: int
-    gone: bool = False
+    removed: bool = False
     ranges: Ranges | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -76,7 +76,7 @@ class SliceTask(RecordTask):
         for batch in read_task(self.read):
             keys = batch.column(0)
             none = keys.slice(0, 0)
-            yield from _location_records(self, *((none, keys) if self.gone else (keys, none)))
+            yield from _location_records(self, *((none, keys) if self.removed else (keys, none)))
 
 
 def _location_records(
@@ -119,8 +119,8 @@ def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
         written = _read_written_keys(task, task.base, task.gained_at)
         return written.filter(pc.invert(_is_member(written, old))), written.slice(0, 0)
     before, new = _concat(old), _keys(task, task.base, [])
-    gone = _without(before, new)
-    return (_without(new, before) if task.gains else gone.slice(0, 0)), gone
+    removed = _without(before, new)
+    return (_without(new, before) if task.gains else removed.slice(0, 0)), removed
 
 
 def _read_keys_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
@@ -171,14 +171,14 @@ def _concat(parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
     return pa.concat_arrays(held) if held else pa.array([], pa.string())
 
 
-def _without(keys: pa.Array[Any], others: pa.Array[Any]) -> pa.Array[Any]:
-    return keys.filter(pc.invert(_is_member(keys, [others])))
+def _without(keys: pa.Array[Any], parts: pa.Array[Any]) -> pa.Array[Any]:
+    return keys.filter(pc.invert(_is_member(keys, [parts])))
 
 
-def _is_member(keys: pa.Array[Any], others: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
+def _is_member(keys: pa.Array[Any], parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
     """Return for each key whether it is among others, with far less memory than `is_in` takes."""
     tagger = _native.KeyTagger(keys)
     schema = pa.schema([pa.field("key", pa.string())])
-    for part in others:
+    for part in parts:
         tagger.probe(pa.RecordBatch.from_arrays([part], schema=schema), 0)
     return pc.is_valid(tagger.locations())

@@ -87,13 +87,13 @@ def _run(data: TableSnapshot, options: MetadataOptions) -> None:
     if _clean(data, metadata_table):
         metadata_table = metadata_table.reload()
     if is_compaction_due(metadata_table, options.compact_after):
-        metadata_table = _without_late(data, metadata_table)
+        metadata_table = _without_rolled_back_commits(data, metadata_table)
     if _compact(data, metadata_table, options):
         metadata_table = metadata_table.reload()
-    of_data = ArchiveOptions.of(data.options)
+    data_options = ArchiveOptions.of(data.options)
     policy = ArchivingPolicy(
-        min_commits=of_data.least + 1,
-        max_commits=of_data.most + 1,
+        min_commits=data_options.least + 1,
+        max_commits=data_options.most + 1,
         retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
         bounds=lambda _: _oldest(Timeline.load(data.storage, data.config)),
@@ -113,67 +113,74 @@ def _clean(data: TableSnapshot, metadata_table: TableSnapshot) -> str | None:
 
 
 def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
-    """Return whether there may be slices that no clean has found old enough yet.
+    """Return whether a compaction may have superseded slices since the last clean.
 
-    Compactions leave them. Otherwise each commit would list the whole table for nothing. Slices
-    that this check misses are cleaned after the next compaction.
+    Without this check, each commit would list the whole table. Slices that it misses are cleaned
+    after the next compaction.
     """
     compactions = timeline.filter_completed(COMMIT)
-    old = [one.requested for one in compactions if one.requested <= horizon.requested]
+    outdated = [
+        instant.requested for instant in compactions if instant.requested <= horizon.requested
+    ]
     clean = next(reversed(timeline.filter_completed(CLEAN)), None)
-    if not old or clean is None:
-        return bool(old)
-    then = oldest_retained(timeline.until(clean.requested), RETAINED)
-    return then is None or then.requested < old[-1]
+    if not outdated or clean is None:
+        return bool(outdated)
+    earlier = oldest_retained(timeline.until(clean.requested), RETAINED)
+    return earlier is None or earlier.requested < outdated[-1]
 
 
 def _is_just_compacted(timeline: Timeline) -> bool:
     last = next(reversed(timeline.filter_completed(COMMIT)), None)
     if last is None:
         return False
-    after = [
+    later = [
         instant for instant in timeline.filter_completed() if instant.requested > last.requested
     ]
-    return len(after) < _SINCE_COMPACTION
+    return len(later) < _SINCE_COMPACTION
 
 
 def _compact(
     data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOptions
 ) -> str | None:
-    """Compact every slice with log files, after a number of delta commits."""
+    """Compact all slices with log files, if a compaction is due and possible."""
     instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)
     if (
         instant is None
         or not is_compaction_due(metadata_table, options.compact_after)
-        or _waits(data, metadata_table)
+        or _must_wait(data, metadata_table)
     ):
         return None
     storage, config = metadata_table.storage, metadata_table.config
     partitions = data.config.metadata_partitions
-    beside = MetadataTable(data.storage, data.config, data.timeline, opened=metadata_table)
+    opened = MetadataTable(data.storage, data.config, data.timeline, opened=metadata_table)
     for name in partitions:
-        # The records of a lost log file would be lost for good.
-        beside.check_groups(name)
+        # The compaction would make the loss of a log file permanent.
+        opened.check_groups(name)
     view = FileSystemView(storage, config, metadata_table.timeline, partitions)
     slices = compaction.slices_with_logs(view)
     return compaction.compact(metadata_table, record_compaction(), slices, instant)
 
 
-def _without_late(data: TableSnapshot, metadata_table: TableSnapshot) -> TableSnapshot:
-    """Return the metadata table without delta commits of writes that were rolled back before.
+def _without_rolled_back_commits(
+    data: TableSnapshot, metadata_table: TableSnapshot
+) -> TableSnapshot:
+    """Remove delta commits of writes that were rolled back before they added them.
 
-    Their writers stalled, and have failed or will roll them back. In a base file their records
-    could not be distinguished any more, and would outlive the mark that they do not count.
+    Their writers stalled, and have failed or will roll them back. After a compaction their records
+    could no longer be distinguished from valid ones.
     """
     timeline = Timeline.load(data.storage, data.config)
-    known, first = {instant.requested for instant in timeline.instants}, timeline.first_active or ""
-    found = [
+    existing, first = (
+        {instant.requested for instant in timeline.instants},
+        timeline.first_active or "",
+    )
+    targets = [
         delta.requested
         for delta in metadata_table.timeline.filter_completed(DELTA_COMMIT)
-        if delta.requested > first and delta.requested not in known
+        if delta.requested > first and delta.requested not in existing
         if is_ordinary(delta.requested) and was_rolled_back(timeline, delta.requested)
     ]
-    for target in found:
+    for target in targets:
         remove_delta_commit(metadata_table, target)
         metadata_table = metadata_table.reload()
     return metadata_table
@@ -182,7 +189,7 @@ def _without_late(data: TableSnapshot, metadata_table: TableSnapshot) -> TableSn
 def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
     """Return whether enough delta commits completed since the last compaction.
 
-    None is due while one is pending, which includes log compactions of Hudi.
+    No compaction is due while one is pending, including a log compaction of Hudi.
     """
     timeline = table.timeline
     if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
@@ -191,22 +198,22 @@ def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
 
 
 def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
-    """Return the instant of a service that is about to start; None if the timeline allows none."""
+    """Return the instant of a service that is about to start; None if no instant is possible."""
     if not table.config.version.metadata_services_have_suffixes:
         return table.generator.next()
     deltas = table.timeline.filter_completed(DELTA_COMMIT)
     instant = f"{deltas[-1].requested}{suffix}" if deltas else None
-    known = {known.requested for known in table.timeline.instants}
-    return None if instant in known else instant
+    existing = {existing.requested for existing in table.timeline.instants}
+    return None if instant in existing else instant
 
 
-def _waits(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
+def _must_wait(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
     """Return whether a pending instant of the table may have records already.
 
-    They would go into base files, and could not be distinguished any more. From table version 8 on
-    Hudi compacts up to such an instant. There the records of an active write come after the
-    compaction, which ends before that write is in its critical section, so pyhudi waits only for a
-    writer that failed there. Up to version 6 it waits for every older one, as Hudi does.
+    In base files they could no longer be distinguished. From table version 8 on, Hudi compacts up
+    to such an instant. An active write adds its records in its critical section, after the
+    compaction, so pyhudi waits only for a writer that failed there. Up to version 6 it waits for
+    all older instants, as Hudi does.
     """
     deltas = metadata_table.timeline.filter_completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
@@ -220,9 +227,9 @@ def _waits(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
 
 
 def _oldest(timeline: Timeline) -> Iterator[ArchiveBound]:
-    """Return the data table's oldest instant: rollbacks may need its delta commit."""
-    known = (*timeline.commits, *timeline.pending())
-    oldest = min(known, key=lambda instant: instant.requested, default=None)
+    """Yield the data table's oldest instant, since a rollback may need its delta commit."""
+    existing = (*timeline.commits, *timeline.pending())
+    oldest = min(existing, key=lambda instant: instant.requested, default=None)
     if oldest is not None:
         yield ArchiveBound(oldest.requested, f"the table's timeline has {oldest}")
 

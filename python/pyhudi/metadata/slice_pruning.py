@@ -31,10 +31,10 @@ def with_keys(
     table: MetadataTable, slices: Sequence[FileSlice], keys: Collection[str]
 ) -> list[bool]:
     """Prune by the record index: the locations of these keys."""
-    places = places_of(table, keys)
-    if places is None:
+    locations = places_of(table, keys)
+    if locations is None:
         return _with_keys_by_partition(table, slices, sorted(keys))
-    return [slice_.key in places for slice_ in slices]
+    return [slice_.key in locations for slice_ in slices]
 
 
 def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
@@ -42,22 +42,27 @@ def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str
     definition = table.definitions.get(RECORD_INDEX)
     if definition is not None and definition.is_partitioned:
         return None
-    places: set[tuple[str, str]] = set()
-    for found in table.locations(sorted(keys)):
-        paths, file_ids = found["partition"].to_pylist(), found["file_id"].to_pylist()
-        places.update(zip(paths, file_ids, strict=True))
-    return places
+    locations: set[tuple[str, str]] = set()
+    for batch in table.locations(sorted(keys)):
+        paths, file_ids = (
+            batch["partition"].to_pylist(),
+            batch["file_id"].to_pylist(),
+        )
+        locations.update(zip(paths, file_ids, strict=True))
+    return locations
 
 
 def _with_keys_by_partition(
     table: MetadataTable, slices: Sequence[FileSlice], keys: list[str]
 ) -> list[bool]:
-    homes: dict[str, set[str] | None] = {}
+    ids_by_partition: dict[str, set[str] | None] = {}
     for path in {slice_.partition for slice_ in slices}:
         index = table.record_index_of_partition(path)
-        homes[path] = None if index is None else set(index.locations(keys)["file_id"].to_pylist())
-    found = ((homes[slice_.partition], slice_.file_id) for slice_ in slices)
-    return [home is None or file_id in home for home, file_id in found]
+        ids_by_partition[path] = (
+            None if index is None else set(index.locations(keys)["file_id"].to_pylist())
+        )
+    candidates = ((ids_by_partition[slice_.partition], slice_.file_id) for slice_ in slices)
+    return [ids is None or file_id in ids for ids, file_id in candidates]
 
 
 def with_values(
@@ -107,10 +112,10 @@ def in_filters(
     partition: str = BLOOM_FILTERS,
 ) -> list[bool]:
     """Prune by bloom filters of base files. Log files may contain any key."""
-    plain = [slice_.base for slice_ in slices if slice_.base is not None and not slice_.logs]
+    base_files = [slice_.base for slice_ in slices if slice_.base is not None and not slice_.logs]
     answers = table.partition(partition).may_contain(
-        pa.array([base.partition for base in plain], pa.string()),
-        pa.array([base.name for base in plain], pa.string()),
+        pa.array([base.partition for base in base_files], pa.string()),
+        pa.array([base.name for base in base_files], pa.string()),
         list(keys),
     )
     may = iter(pc.fill_null(answers, fill_value=True).to_pylist())

@@ -54,7 +54,7 @@ def new_statistics_columns(
         if field is None and not within_collection(schema, name):
             msg = f"{STATS_COLUMNS} names {name!r}, which is not a column of the table"
             raise ConfigError(msg, hint=f"Its columns are {names_text(data_columns)}.")
-        if field is None or not _is_told_rightly(field.type, typed=typed):
+        if field is None or not _has_correct_bounds(field.type, typed=typed):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
             hint = "Name plain columns, or fields of structs."
             if not typed:
@@ -91,12 +91,12 @@ def with_column_choice(
         return replace(options, most_stats_columns=most)
     text = definition.options.get(STATS_COLUMNS)
     named = text.split(",") if text else definition.columns
-    found = [(name, field_at(schema, name)) for name in named]
+    fields = [(name, field_at(schema, name)) for name in named]
     # Writers of version 8 fail on the fields of structs.
     left = (
         name
-        for name, field in found
-        if field is not None and _is_told_rightly(field.type, typed=version.index_versions)
+        for name, field in fields
+        if field is not None and _has_correct_bounds(field.type, typed=version.index_versions)
         if version.index_versions or "." not in name
     )
     return replace(options, stats_columns=tuple(left))
@@ -134,10 +134,10 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
     for name in definition.columns:
         if within_collection(schema, name):
             raise not_kept(COLUMN_STATS, f"it is of {name}, which a list or map holds")
-    found = [(name, field_at(schema, name)) for name in definition.columns]
+    fields = [(name, field_at(schema, name)) for name in definition.columns]
     named = {
         name: field.with_name(name)
-        for name, field in found
+        for name, field in fields
         if field and not at.is_nested(field.type)
         if definition.version > 1 or not _is_wide(field.type)
     }
@@ -179,7 +179,7 @@ def _data_columns(schema: pa.Schema, definition: IndexDefinition) -> list[pa.Fie
 
 
 def _able(schema: pa.Schema, *, typed: bool) -> list[pa.Field[Any]]:
-    return [field for field in schema if _is_told_rightly(field.type, typed=typed)]
+    return [field for field in schema if _has_correct_bounds(field.type, typed=typed)]
 
 
 def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
@@ -196,33 +196,33 @@ def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
         )
 
 
-def has_bounds(kind: pa.DataType, *, typed: bool) -> bool:
+def has_bounds(data_type: pa.DataType, *, typed: bool) -> bool:
     """Return whether a column of this type can have statistics.
 
     typed: they have the types of values (index version 2).
     """
-    if at.is_timestamp(kind):
-        return kind.unit in ("ms", "us")
-    if at.is_decimal128(kind):
-        return typed or not _is_wide(kind)
-    return kind.id in _IDS_WITH_BOUNDS
+    if at.is_timestamp(data_type):
+        return data_type.unit in ("ms", "us")
+    if at.is_decimal128(data_type):
+        return typed or not _is_wide(data_type)
+    return data_type.id in _IDS_WITH_BOUNDS
 
 
-def _is_told_rightly(kind: pa.DataType, *, typed: bool) -> bool:
+def _has_correct_bounds(data_type: pa.DataType, *, typed: bool) -> bool:
     """Return whether a column gets statistics: readers must interpret them correctly.
 
     If they have no types, Hudi 0.15.0 and 1.0.2 take milliseconds for microseconds.
     """
-    is_millis = at.is_timestamp(kind) and kind.unit == "ms"
-    return has_bounds(kind, typed=typed) and (typed or not is_millis)
+    is_millis = at.is_timestamp(data_type) and data_type.unit == "ms"
+    return has_bounds(data_type, typed=typed) and (typed or not is_millis)
 
 
-def _is_wide(kind: pa.DataType) -> bool:
+def _is_wide(data_type: pa.DataType) -> bool:
     """Return whether a decimal may have values that statistics without types cannot represent.
 
     As in `HoodieTableMetadataUtil.isColumnTypeSupported`, 1.0.2.
     """
-    if not at.is_decimal128(kind):
+    if not at.is_decimal128(data_type):
         return False
-    before, after = kind.precision - kind.scale, kind.scale
+    before, after = data_type.precision - data_type.scale, data_type.scale
     return bool(max(before, after) > _UNTYPED_DIGITS)

@@ -59,13 +59,13 @@ def groups_by_partition(
     files: lists its files; None for storage.
     """
     view = FileSystemView(table.storage, table.config, table.timeline, set(partitions), files)
-    found: GroupsByPartition = {name: [] for name in partitions}
+    groups_by_name: GroupsByPartition = {name: [] for name in partitions}
     for group in file_groups(table.timeline, view.iter_newest_slices(), view.slices()):
-        found[group.slice.partition].append(group)
-    for name, groups in found.items():
+        groups_by_name[group.slice.partition].append(group)
+    for name, groups in groups_by_name.items():
         groups.sort(key=lambda group: group.slice.file_id)
         check_numbers(name, groups)
-    return found
+    return groups_by_name
 
 
 def observe(table: TableSnapshot) -> None:
@@ -133,16 +133,16 @@ def roll_back_delta_commit(table: TableSnapshot, target: str, time: str) -> None
 
     A completed one is made pending first, so that readers never miss files of it.
     """
-    begun = table.timeline.find(time, ROLLBACK)
-    if begun is not None and begun.is_completed:
+    pending = table.timeline.find(time, ROLLBACK)
+    if pending is not None and pending.is_completed:
         return
     if delta_commit(table, target) is not None:
         instant_files.remove(
             table.config.layout, table.storage, target, DELTA_COMMIT, State.COMPLETED
         )
         table = table.reload()
-    if begun is not None:
-        rollback.resume(table, table.timeline, begun)
+    if pending is not None:
+        rollback.resume(table, table.timeline, pending)
         return
     instant = delta_commit(table, target)
     if instant is not None:

@@ -10,8 +10,8 @@ from pyhudi.config.property_names import METADATA_PARTITIONS, METADATA_PARTITION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.metadata.partition_types.base import Known
-from pyhudi.metadata.partition_types.registry import kind_of, kinds_of
+from pyhudi.metadata.partition_types.base import DefinitionContext
+from pyhudi.metadata.partition_types.registry import partition_type_of, partition_types_of
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
@@ -23,11 +23,11 @@ def check_partitions(config: TableConfig) -> None:
     check_not_building(config)
     listed = config.metadata_partitions
     for name in listed:
-        kind = kind_of(name)
-        if kind is None:
+        partition_type = partition_type_of(name)
+        if partition_type is None:
             raise not_kept(name, "pyhudi cannot maintain this index")
-        if kind.needs is not None and kind.needs not in listed:
-            raise not_kept(name, f"without {kind.needs}")
+        if partition_type.needs is not None and partition_type.needs not in listed:
+            raise not_kept(name, f"without {partition_type.needs}")
     if listed and FILES not in listed:
         raise not_kept(",".join(listed), f"without {FILES}")
 
@@ -45,8 +45,8 @@ def check_not_building(config: TableConfig) -> None:
 
 def check_replaceable(config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` if file groups cannot be replaced."""
-    for kind, name in kinds_of(config.metadata_partitions):
-        if kind.bars_replacing:
+    for partition_type, name in partition_types_of(config.metadata_partitions):
+        if partition_type.bars_replacing:
             msg = f"{METADATA_PARTITIONS} has {name}: file groups are not replaced under it"
             raise UnsupportedTableFeature(msg, hint="Drop the index first.")
 
@@ -57,7 +57,7 @@ def check_indexes(
     schema: TableSchema,
     definitions: Mapping[str, IndexDefinition],
 ) -> None:
-    """Check the part of `check_partitions` that index definitions and the schema decide.
+    """Run the checks of `check_partitions` that depend on index definitions and the schema.
 
     Raises `CommitConflict` if another writer drops an index concurrently.
     """
@@ -77,8 +77,8 @@ def columns_with_index(
     """Return the index over each column with a named index, such as a secondary index."""
     return {
         column: name
-        for kind, name in kinds_of(config.metadata_partitions)
-        if kind.has_names and name in definitions
+        for partition_type, name in partition_types_of(config.metadata_partitions)
+        if partition_type.has_names and name in definitions
         for column in definitions[name].columns
     }
 
@@ -90,15 +90,19 @@ def check_kept(
     schema: TableSchema,
 ) -> None:
     """Raise `UnsupportedTableFeature` for a partition that cannot be built or maintained."""
-    known = Known(config, definitions, schema.arrow)
+    context = DefinitionContext(config, definitions, schema.arrow)
     for name in names:
-        kind = kind_of(name)
+        partition_type = partition_type_of(name)
         reason = (
-            None if kind is None else kind.check_base_files(config) or kind.refusal(name, known)
+            None
+            if partition_type is None
+            else partition_type.check_base_files(config) or partition_type.refusal(name, context)
         )
         if reason:
             raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
-        if schema.evolution is not None and (kind is None or kind.by_column_names):
+        if schema.evolution is not None and (
+            partition_type is None or partition_type.by_column_names
+        ):
             msg = f"hoodie.schema.on.read.enable with {name} in {METADATA_PARTITIONS}"
             msg = f"{msg}: that index depends on column names"
             hint = f'Drop it: drop_index("{name}"). Or write to the table with Apache Hudi.'
@@ -108,15 +112,17 @@ def check_kept(
 def can_be_kept(
     names: Iterable[str], schema: TableSchema, options: MetadataOptions
 ) -> frozenset[str]:
-    """Return those of some partitions that a table of a schema can have.
+    """Return the partitions that a table with this schema can have.
 
-    `check_kept` checks those with a definition. Raises `UnsupportedTableFeature` if the options ask
-    for one of the others.
+    `check_kept` checks partitions with a definition. Raises `UnsupportedTableFeature` if the
+    options request a partition that the table cannot have.
     """
     by_name = {
         name
-        for kind, name in kinds_of(names)
-        if kind.by_column_names and not kind.has_names and schema.evolution is not None
+        for partition_type, name in partition_types_of(names)
+        if partition_type.by_column_names
+        and not partition_type.has_names
+        and schema.evolution is not None
     }
     if by_name and options.partition_stats:
         msg = (

@@ -17,7 +17,7 @@ from pyhudi.cached_property import cached_property
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
 from pyhudi.metadata.partition_types.base import MetadataPartitionType
-from pyhudi.metadata.partition_types.registry import kinds_of
+from pyhudi.metadata.partition_types.registry import partition_types_of
 from pyhudi.metadata.pruning_context import INSTEAD, Look, PruningContext
 from pyhudi.query.bucket_pruning import hash_rings, prune_by_bucket, prune_by_ring, simple_buckets
 from pyhudi.query.explain import Explanation, Step, prune
@@ -190,7 +190,7 @@ class Pruner:
     def _partition_types(self) -> list[tuple[MetadataPartitionType, str]]:
         """Usable metadata partitions, cheap ones first."""
         listed = [name for name in self.table.config.metadata_partitions if self.access.has(name)]
-        return sorted(kinds_of(listed), key=lambda named_type: named_type[0].lookup_cost)
+        return sorted(partition_types_of(listed), key=lambda named_type: named_type[0].lookup_cost)
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
         """The indexes with information for the filter, cheap ones first."""

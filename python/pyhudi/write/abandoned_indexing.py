@@ -20,7 +20,7 @@ from pyhudi.config.property_names import METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.metadata.index_definitions import change_definitions
-from pyhudi.metadata.partition_types.registry import KINDS
+from pyhudi.metadata.partition_types.registry import PARTITION_TYPES
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.storage.storage import Storage
@@ -44,7 +44,10 @@ def remove_abandoned_indexing(handle: Handle, name: str, clock: Clock) -> tuple[
     with handle.lock_manager.critical_section():
         config = TableConfig.load(handle.storage, clock)
         timeline = Timeline.load(handle.storage, config)
-        names = {name, *(index_type.name + name for index_type in KINDS if index_type.has_names)}
+        names = {
+            name,
+            *(index_type.name + name for index_type in PARTITION_TYPES if index_type.has_names),
+        }
         indexings = [
             indexing for indexing in _indexings(config, timeline) if names & {*indexing[1]}
         ]

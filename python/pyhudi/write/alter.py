@@ -13,7 +13,7 @@ from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.metadata.partition_types.registry import kinds_of
+from pyhudi.metadata.partition_types.registry import partition_types_of
 from pyhudi.schema import alter_apply
 from pyhudi.schema.alter_apply import Rules
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
@@ -69,7 +69,7 @@ def _check_alterable(config: TableConfig) -> None:
 
 def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
-    for partition_type, name in kinds_of(config.metadata_partitions):
+    for partition_type, name in partition_types_of(config.metadata_partitions):
         if by_name and partition_type.by_column_names and not partition_type.has_names:
             msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
             raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')

@@ -52,16 +52,16 @@ from pyhudi.metadata.initial_records import (
     Source,
     derive_initial,
 )
-from pyhudi.metadata.initialize import STAGE, PartitionBuild, end_making
+from pyhudi.metadata.initialize import STAGE, PartitionBuild, complete_build
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
 from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
     in_order,
-    kind_asked,
-    kinds_of,
     new_definitions,
-    partitions_asked,
+    partition_types_of,
+    partitions_to_build,
+    type_to_build,
 )
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
@@ -106,7 +106,7 @@ def _plan_build(
     another writer is building the metadata table.
     """
     _check_can_start(context)
-    config, index_type, table = context.config, kind_asked(request), context.table
+    config, index_type, table = context.config, type_to_build(request), context.table
     if index_type.has_names:
         definitions = index_type.define(table.storage, config, request)
         check_indexed_columns(definitions, context.schema)
@@ -116,7 +116,7 @@ def _plan_build(
         partition_request = PartitionRequest(config, options, schema=table.columns)
         existing = config.metadata_partitions
         supported = can_be_kept(
-            partitions_asked(index_type, partition_request), context.schema, options
+            partitions_to_build(index_type, partition_request), context.schema, options
         )
         partitions = tuple(name for name in in_order(set(supported)) if name not in existing)
         partitions = partitions if index_type.name in partitions else (index_type.name,)
@@ -238,7 +238,7 @@ class _Build:
     def source(self, table: TableSnapshot) -> Source:
         existing = index_definitions(table.storage, table.config)
         defined = {**existing, **parse_definitions(self.planned.definitions)}
-        return Source(table, self.planned.options, defined, memory_limit(None), beside=True)
+        return Source(table, self.planned.options, defined, memory_limit(None), concurrent=True)
 
     @cached_property
     def source_at_start(self) -> Source:
@@ -246,14 +246,14 @@ class _Build:
 
     def list_files(self) -> None:
         """List the files on which `_catch_up` depends."""
-        for partition_type, name in kinds_of(self.names):
+        for partition_type, name in partition_types_of(self.names):
             partition_type.catch_up(self.source_at_start, self.source_at_start, name, ())
 
     @cached_property
     def builds(self) -> list[PartitionBuild]:
         metadata_table = open_metadata_table(self.table)
         builds = []
-        for partition_type, name in kinds_of(self.names):
+        for partition_type, name in partition_types_of(self.names):
             partition = partition_type.initial(self.source_at_start, name)
             builds.append(
                 PartitionBuild(
@@ -319,7 +319,7 @@ class _Build:
         self.table.lock_manager.check_held()
         listed = config.metadata_partitions
         is_own = PendingOperation.of(config).heartbeat == self.instant and FILES in listed
-        for partition_type, name in kinds_of(self.names):
+        for partition_type, name in partition_types_of(self.names):
             if name in listed:
                 raise retryable_conflict(f"another writer created the index {name} concurrently")
             if partition_type.needs is not None and partition_type.needs not in (
@@ -342,7 +342,7 @@ class _Build:
         check_kept(self.names, config, source.definitions, table_now.schema)
         stats: list[WriteStat] = []
         paths = {slice_.partition for slice_ in source.slices}
-        for number, (partition_type, name) in enumerate(kinds_of(self.names)):
+        for number, (partition_type, name) in enumerate(partition_types_of(self.names)):
             definition, previous = source.definitions.get(name), _groups(self.builds[number])
             new_groups = partition_type.new_groups(definition, previous, paths, self.instant)
             partition_build = self.builds[number] = self.builds[number].with_more_groups(new_groups)
@@ -379,10 +379,10 @@ class _Build:
         table = open_metadata_table(self.table)
         delta = PendingInstant(table, self.instant, DELTA_COMMIT)
         for partition_build in self.builds:
-            partition_build.tell_folder()
+            partition_build.write_partition_metadata()
         delta.request()
         delta.begin()
-        end_making(delta, self.builds, stats)
+        complete_build(delta, self.builds, stats)
 
     def _count_files(self, stats: list[WriteStat]) -> dict[str, str]:
         for partition_build in self.builds:

@@ -12,7 +12,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.partition_types.base import PartitionRequest
-from pyhudi.metadata.partition_types.registry import KINDS, kind_asked, kinds_of, partitions_asked
+from pyhudi.metadata.partition_types.registry import (
+    PARTITION_TYPES,
+    partition_types_of,
+    partitions_to_build,
+    type_to_build,
+)
 from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.write import abandoned_indexing, async_indexing
 from pyhudi.write.metadata_lifecycle import (
@@ -34,7 +39,7 @@ def create_index(
     """Add an index to the metadata table; see `HudiTable.create_index`."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
-    index_type = kind_asked(request)
+    index_type = type_to_build(request)
     options = MetadataOptions.of(table.options)
     finish_pending_operation(handle, clock)
     if concurrently:
@@ -46,7 +51,7 @@ def create_index(
             return build(handle, set(defined), options, clock, heartbeat, defined)
         async_indexing.check_index_is_new(config, index_type.name)
         index_options = index_type.options_for_create_index(options, request)
-        partitions = partitions_asked(index_type, PartitionRequest(config, index_options))
+        partitions = partitions_to_build(index_type, PartitionRequest(config, index_options))
         return build(handle, set(partitions), index_options, clock, heartbeat)
 
 
@@ -82,7 +87,9 @@ def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
     existing = tuple(
         dict.fromkeys((*config.metadata_partitions, *PendingOperation.of(config).partitions))
     )
-    named = (partition_type.name + name for partition_type in KINDS if partition_type.has_names)
+    named = (
+        partition_type.name + name for partition_type in PARTITION_TYPES if partition_type.has_names
+    )
     index = next((partition for partition in (name, *named) if partition in existing), None)
     if index is None:
         msg = f"the table has no index {name!r}"
@@ -90,7 +97,7 @@ def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
     if index == FILES:
         return existing
     dropped = [index]
-    for partition_type, other in kinds_of(existing):
+    for partition_type, other in partition_types_of(existing):
         if partition_type.needs == index and not partition_type.goes_along:
             msg = f"the index {other} needs {index}"
             raise ConfigError(msg, hint=f"Drop {other} first.")

@@ -41,7 +41,7 @@ from pyhudi.metadata.index_definitions import (
 from pyhudi.metadata.initialize import check_can_start, initialize_partitions
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
-    check_makeable,
+    check_can_build,
     in_order,
     new_definitions,
     select_partitions,
@@ -250,7 +250,7 @@ def rebuild(
     define_statistics(handle, clock)
     with build_session(handle, clock) as (config, heartbeat):
         rebuild_plan = full_rebuild(table.storage, config)
-        check_makeable(rebuild_plan.partitions)
+        check_can_build(rebuild_plan.partitions)
         partitions = rebuild_plan.partitions_for(config.version)
         if not rebuild_plan.partitions:
             partitions = select_partitions(PartitionRequest(config, options))

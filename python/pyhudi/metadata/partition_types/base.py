@@ -107,7 +107,7 @@ class PartitionRequest:
 
 
 @dataclass(frozen=True)
-class Known:
+class DefinitionContext:
     """The table whose partitions are maintained."""
 
     config: TableConfig
@@ -162,7 +162,7 @@ class MetadataPartitionType(ABC):
 
     # --- which there are to be ---
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
+    def is_requested(self, request: PartitionRequest) -> bool:
         """Return whether a metadata table that is built by a writer's options has it.
 
         Raises `UnsupportedTableFeature` or `ConfigError` for one that the table cannot have.
@@ -170,20 +170,20 @@ class MetadataPartitionType(ABC):
         return False
 
     def options_for_create_index(
-        self, options: MetadataOptions, asked: IndexRequest
+        self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
         """Return the options with which `create_index` builds it, and nothing else."""
-        if asked.columns:
+        if request.columns:
             msg = f"the index {self.name} is over the record key: it takes no columns"
             raise ConfigError(msg)
         options = replace(options, column_stats=False, partition_stats=None)
         return replace(options, bloom_filters=False, record_index=False)
 
-    def definition(self, wish: PartitionRequest) -> Definitions:
+    def definition(self, request: PartitionRequest) -> Definitions:
         """Return its index definition, if it has one and no name of its own."""
         return {}
 
-    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
+    def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
         """Return the definition of a named index, by the name of its partition.
 
         Raises as `IndexRequest.name_for` does, and `ConfigError` for a table without what it needs.
@@ -194,7 +194,7 @@ class MetadataPartitionType(ABC):
         """Return whether tables of a version can have it."""
         return version.has_index_definitions or not self.needs_definitions
 
-    def refusal(self, name: str, table: Known) -> str | None:
+    def refusal(self, name: str, table: DefinitionContext) -> str | None:
         """Return why a partition cannot be built or maintained; None if it can."""
         return None
 

@@ -40,13 +40,13 @@ class BloomFilters(MetadataPartitionType):
     asked_as = BLOOM_FILTERS
     lookup_cost = 5
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
-        return wish.options.bloom_filters
+    def is_requested(self, request: PartitionRequest) -> bool:
+        return request.options.bloom_filters
 
     def options_for_create_index(
-        self, options: MetadataOptions, asked: IndexRequest
+        self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
-        return replace(super().options_for_create_index(options, asked), bloom_filters=True)
+        return replace(super().options_for_create_index(options, request), bloom_filters=True)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.bloom_groups
@@ -59,9 +59,9 @@ class BloomFilters(MetadataPartitionType):
         """Return filters of the base files that were added, and remove those of deleted ones."""
         task = replace(new_task(now, {name: len(groups)}), bloom_filters=True)
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=False)]
-        gone = find_removed_files(before, now)
-        if gone is not None:
-            tasks.append(ForgetTask(task.recording, name, gone, filters=True))
+        removed = find_removed_files(before, now)
+        if removed is not None:
+            tasks.append(ForgetTask(task.recording, name, removed, filters=True))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:

@@ -16,7 +16,7 @@ from pyhudi.metadata.partition_types.base import (
     Change,
     Cleaned,
     Column,
-    Known,
+    DefinitionContext,
     MetadataPartitionType,
     PartitionRequest,
     Shown,
@@ -55,45 +55,47 @@ class ColumnStats(MetadataPartitionType):
     asked_as = COLUMN_STATS
     lookup_cost = 3
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
+    def is_requested(self, request: PartitionRequest) -> bool:
         """By option, else as the release that matches the table's version does."""
-        stats = wish.options.column_stats
+        stats = request.options.column_stats
         if stats is None:
-            stats = wish.config.version.column_stats_by_default and not self.check_base_files(
-                wish.config
+            stats = request.config.version.column_stats_by_default and not self.check_base_files(
+                request.config
             )
         if not stats:
             return False
-        if wish.options.stats_columns and not wish.config.version.has_index_definitions:
-            msg = f"{STATS_COLUMNS}: tables of version {wish.config.version.code} do not store it"
+        if request.options.stats_columns and not request.config.version.has_index_definitions:
+            msg = (
+                f"{STATS_COLUMNS}: tables of version {request.config.version.code} do not store it"
+            )
             raise UnsupportedTableFeature(
                 msg, hint=f"Leave {STATS_COLUMNS} out: every column gets statistics."
             )
-        check_nested(wish.config, wish.options.stats_columns)
+        check_nested(request.config, request.options.stats_columns)
         return True
 
     def options_for_create_index(
-        self, options: MetadataOptions, asked: IndexRequest
+        self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
         """With statistics of partitions, unless the options disable them."""
         return replace(
-            super().options_for_create_index(options, replace(asked, columns=())),
+            super().options_for_create_index(options, replace(request, columns=())),
             column_stats=True,
             partition_stats=options.partition_stats,
-            stats_columns=asked.columns or options.stats_columns,
+            stats_columns=request.columns or options.stats_columns,
         )
 
-    def definition(self, wish: PartitionRequest) -> Definitions:
-        columns, version = wish.options.stats_columns, wish.config.version
-        if wish.schema is not None:
+    def definition(self, request: PartitionRequest) -> Definitions:
+        columns, version = request.options.stats_columns, request.config.version
+        if request.schema is not None:
             typed = version.index_versions
-            columns = new_statistics_columns(wish.schema, wish.options, typed=typed)
+            columns = new_statistics_columns(request.schema, request.options, typed=typed)
         if not version.has_index_definitions:
             return {}
-        options = column_choice_of(wish.options)
-        return new_definition(wish.config, self.name, self.name, self.name, columns, options)
+        options = column_choice_of(request.options)
+        return new_definition(request.config, self.name, self.name, self.name, columns, options)
 
-    def refusal(self, name: str, table: Known) -> str | None:
+    def refusal(self, name: str, table: DefinitionContext) -> str | None:
         check_defined(table.config, table.definitions)
         definition = table.definitions.get(name)
         if definition is None:
@@ -115,9 +117,9 @@ class ColumnStats(MetadataPartitionType):
         """Return statistics of the files that were added, and remove those of deleted ones."""
         task = statistics_task(now, {name: len(groups)})
         tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
-        gone = find_removed_files(before, now)
-        if gone is not None:
-            tasks.append(ForgetTask(task.recording, name, gone, tuple(task.columns.names)))
+        removed = find_removed_files(before, now)
+        if removed is not None:
+            tasks.append(ForgetTask(task.recording, name, removed, tuple(task.columns.names)))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:

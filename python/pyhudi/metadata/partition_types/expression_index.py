@@ -37,7 +37,7 @@ from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
     Cleaned,
-    Known,
+    DefinitionContext,
     MetadataPartitionType,
     check_log_support,
 )
@@ -127,12 +127,12 @@ class ExpressionIndex(MetadataPartitionType):
     needs_definitions = True
     by_column_names = True
 
-    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
-        name, function = self.name + asked.name_for(config), (asked.function or "").lower()
-        options = {"expr": function, **(asked.options or {})}
-        return new_definition(config, name, asked.kind, function, asked.columns, options)
+    def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
+        name, function = self.name + request.name_for(config), (request.function or "").lower()
+        options = {"expr": function, **(request.options or {})}
+        return new_definition(config, name, request.kind, function, request.columns, options)
 
-    def refusal(self, name: str, table: Known) -> str | None:
+    def refusal(self, name: str, table: DefinitionContext) -> str | None:
         """Refuse functions whose values are not certain, and what Hudi's writers fail on."""
         definition = table.definitions.get(name)
         if definition is None:
@@ -160,9 +160,9 @@ class ExpressionIndex(MetadataPartitionType):
         """Return records of the files that were added, and remove those of deleted ones."""
         known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
         tasks: list[RecordTask] = [*_tasks(now, name, len(groups), known)]
-        gone, definition = find_removed_files(before, now), now.definitions[name]
-        if gone is not None:
-            tasks.append(_forget(now.recording({name: len(groups)}), definition, gone))
+        removed, definition = find_removed_files(before, now), now.definitions[name]
+        if removed is not None:
+            tasks.append(_forget(now.recording({name: len(groups)}), definition, removed))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:

@@ -205,7 +205,7 @@ def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
 
 def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
     """Yield tasks of some files each. logs: with log files."""
-    return _of_files(source, source.files, replace(task, may_be_gone=source.beside), logs=logs)
+    return _of_files(source, source.files, replace(task, may_be_gone=source.concurrent), logs=logs)
 
 
 def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
@@ -221,12 +221,12 @@ def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) ->
 def find_removed_files(before: Source, now: Source) -> Clean | None:
     """Return the files deleted since an earlier snapshot, as if by one clean."""
     left = {entry.path for entries in now.files.values() for entry in entries}
-    gone = {
+    removed = {
         partition: [entry.name for entry in entries if entry.path not in left]
         for partition, entries in before.files.items()
     }
-    gone = {partition: names for partition, names in gone.items() if names}
-    return Clean(now.last_instant, gone) if gone else None
+    removed = {partition: names for partition, names in removed.items() if names}
+    return Clean(now.last_instant, removed) if removed else None
 
 
 def _of_files(

@@ -50,7 +50,7 @@ class Files(MetadataPartitionType):
 
     name = FILES
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
+    def is_requested(self, request: PartitionRequest) -> bool:
         return True
 
     def initial(self, source: Source, name: str) -> InitialPartition:
@@ -72,13 +72,13 @@ class Files(MetadataPartitionType):
     def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
         """Return the deleted files, also of a dropped partition."""
         clean = cleaned.clean
-        gone = [
+        removed = [
             (path or NO_PATH, file, 0, True)
             for path, files in clean.files.items()
             for file in files
         ]
-        gone += [(ALL_PARTITIONS, path or NO_PATH, 0, True) for path in clean.partitions]
-        yield FileTask(cleaned.recording, tuple(gone))
+        removed += [(ALL_PARTITIONS, path or NO_PATH, 0, True) for path in clean.partitions]
+        yield FileTask(cleaned.recording, tuple(removed))
 
     def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
         return table.partition(name).files()

@@ -79,28 +79,28 @@ class PartitionStats(MetadataPartitionType):
     needs_definitions = True
     by_column_names = True
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
+    def is_requested(self, request: PartitionRequest) -> bool:
         """If there are statistics of files, and the table's version and partitions allow it."""
-        if not _OF_FILES.is_wanted(wish):
-            if wish.options.partition_stats:
+        if not _OF_FILES.is_requested(request):
+            if request.options.partition_stats:
                 msg = f"{PARTITION_STATS_ENABLE} without {COLUMN_STATS_ENABLE}"
                 raise ConfigError(msg, hint="Turn both on.")
             return False
-        asked, config = wish.options.partition_stats, wish.config
-        if asked and not config.version.has_index_definitions:
+        flag, config = request.options.partition_stats, request.config
+        if flag and not config.version.has_index_definitions:
             msg = f"{PARTITION_STATS_ENABLE}: not in tables of version {config.version.code}"
             raise UnsupportedTableFeature(msg, hint="Leave it out, or upgrade the table first.")
         able = config.version.has_index_definitions and bool(config.partition_fields)
-        return able and asked is not False
+        return able and flag is not False
 
     def options_for_create_index(
-        self, options: MetadataOptions, asked: IndexRequest
+        self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
         """With those of files, if the table has none."""
-        if asked.columns:
+        if request.columns:
             msg = f"{self.name} takes no columns: they are those of {COLUMN_STATS}"
             raise ConfigError(msg, hint="Leave them out.")
-        options_for_create_index = super().options_for_create_index(options, asked)
+        options_for_create_index = super().options_for_create_index(options, request)
         return replace(options_for_create_index, column_stats=True, partition_stats=True)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
@@ -244,7 +244,7 @@ def _within_bounds(
     index = table.partition(PARTITION_STATS)
     stats = index.stats(column, values.type, pa.array(paths, pa.string()))
     out = exclude_by_stats(stats, conjunct).to_pylist()
-    return [path in overtaken or not gone for path, gone in zip(paths, out, strict=True)]
+    return [path in overtaken or not removed for path, removed in zip(paths, out, strict=True)]
 
 
 # --- files that a commit does not change ----------------------------------------------------------
@@ -337,10 +337,10 @@ class RestOfPartitions:
     def _slices(self, partition: str) -> Iterator[FileSlice]:
         """Return slices that are neither replaced nor rewritten. A log file rewrites nothing."""
         metadata = self._metadata
-        gone = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
+        removed = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
         rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
         for slice_ in self._merged.get(partition, ()):
-            if slice_.file_id not in gone and slice_.file_id not in rewritten:
+            if slice_.file_id not in removed and slice_.file_id not in rewritten:
                 yield slice_
         for slice_ in self._unmerged.get(partition, ()) if rewritten else ():
             # A compaction leaves what was appended since it was scheduled.

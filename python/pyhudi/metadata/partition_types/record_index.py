@@ -60,9 +60,9 @@ class RecordIndex(MetadataPartitionType):
     asked_as = RECORD_INDEX
     lookup_cost = 1
 
-    def is_wanted(self, wish: PartitionRequest) -> bool:
+    def is_requested(self, request: PartitionRequest) -> bool:
         """By option; by default if rows have stored keys."""
-        config, options = wish.config, wish.options
+        config, options = request.config, request.options
         by_partition = options.record_index and options.record_index_by_partition
         if by_partition and not config.version.index_versions:
             name = PARTITIONED_RECORD_INDEX_ENABLE
@@ -70,7 +70,7 @@ class RecordIndex(MetadataPartitionType):
             raise UnsupportedTableFeature(msg, hint="Upgrade the table first.")
         if options.record_index is None:
             has_keys = bool(config.record_key_fields) and config.populate_meta_fields
-            return wish.by_default and has_keys
+            return request.by_default and has_keys
         if options.record_index and not config.record_key_fields:
             msg = (
                 f"{RECORD_INDEX_ENABLE[0]}: the table's keys are generated, and no lookup uses them"
@@ -79,22 +79,24 @@ class RecordIndex(MetadataPartitionType):
         return options.record_index
 
     def options_for_create_index(
-        self, options: MetadataOptions, asked: IndexRequest
+        self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
         return replace(
-            super().options_for_create_index(options, asked),
+            super().options_for_create_index(options, request),
             record_index=True,
-            record_index_by_partition=asked.partitioned or options.record_index_by_partition,
+            record_index_by_partition=request.partitioned or options.record_index_by_partition,
         )
 
-    def definition(self, wish: PartitionRequest) -> Definitions:
+    def definition(self, request: PartitionRequest) -> Definitions:
         """Record whether it is partitioned (Hudi 1.1 and later)."""
-        if not wish.config.version.index_versions:
+        if not request.config.version.index_versions:
             return {}
         by_partition = {
-            "isPartitioned": str(wish.options.record_index_by_partition is True).lower()
+            "isPartitioned": str(request.options.record_index_by_partition is True).lower()
         }
-        return new_definition(wish.config, self.name, self.name, options=by_partition, version="V1")
+        return new_definition(
+            request.config, self.name, self.name, options=by_partition, version="V1"
+        )
 
     def exists_in(self, version: TableVersion, definition: IndexDefinition | None) -> bool:
         return version.index_versions or definition is None or not definition.is_partitioned
@@ -128,14 +130,14 @@ class RecordIndex(MetadataPartitionType):
         ms = parse_instant(change.instant, config.timezone)
         # Every key that a clustering removes it adds at another location, and that one counts.
         for slice_ in rows.iter_replaced() if operation != _CLUSTER else ():
-            yield SliceTask(change.recording, rows.keys(slice_), ms, gone=True, ranges=ranges)
+            yield SliceTask(change.recording, rows.keys(slice_), ms, removed=True, ranges=ranges)
         for stats in _by_group(change.metadata.write_stats):
             first = stats[0]
             # A row that was appended to a log as an update may have a key that the index does not
             # have: new in its bucket, or back in the file from which it was deleted. It has it only
             # if the write used the index.
-            asked = change.commit.by_record_index or not is_log_path(first.path)
-            if not asked or any(stat.num_inserts or stat.num_deletes for stat in stats):
+            request = change.commit.by_record_index or not is_log_path(first.path)
+            if not request or any(stat.num_inserts or stat.num_deletes for stat in stats):
                 place = (first.partition_path or "", first.file_id)
                 task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
                 yield _with_changed_files(task, change, stats)
@@ -151,9 +153,13 @@ class RecordIndex(MetadataPartitionType):
             ranges = partitioned_record_index.ranges(groups)
         return [
             SliceTask(
-                recording, read, parse_instant(read.slice.base_instant, zone), gone, ranges=ranges
+                recording,
+                read,
+                parse_instant(read.slice.base_instant, zone),
+                removed,
+                ranges=ranges,
             )
-            for source, gone in ((before, True), (now, False))
+            for source, removed in ((before, True), (now, False))
             for read in source.reads(RECORD_KEY)
             if read.slice.key in changed
         ]

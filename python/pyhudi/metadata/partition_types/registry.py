@@ -30,7 +30,7 @@ from pyhudi.slices.write_tasks import FileGroup
 
 _OVER_FUNCTIONS = ExpressionIndex()
 
-KINDS: tuple[MetadataPartitionType, ...] = (
+PARTITION_TYPES: tuple[MetadataPartitionType, ...] = (
     Files(),
     ColumnStats(),
     BloomFilters(),
@@ -42,110 +42,134 @@ KINDS: tuple[MetadataPartitionType, ...] = (
 """In the order in which partitions are built (`MetadataPartitionType`, 1.2.0)."""
 
 
-def kind_of(name: str) -> MetadataPartitionType | None:
+def partition_type_of(name: str) -> MetadataPartitionType | None:
     """Return the type of a partition; None for one that pyhudi does not maintain."""
-    return next((kind for kind in KINDS if kind.owns(name)), None)
+    return next(
+        (partition_type for partition_type in PARTITION_TYPES if partition_type.owns(name)), None
+    )
 
 
-def kinds_of(names: Iterable[str]) -> list[tuple[MetadataPartitionType, str]]:
-    """Return the partitions with their types, in build order, without unknown ones."""
-    return [(kind, name) for kind in KINDS for name in sorted(names) if kind.owns(name)]
+def partition_types_of(names: Iterable[str]) -> list[tuple[MetadataPartitionType, str]]:
+    """Return known partitions with their types, in build order."""
+    return [
+        (partition_type, name)
+        for partition_type in PARTITION_TYPES
+        for name in sorted(names)
+        if partition_type.owns(name)
+    ]
 
 
 def in_order(names: Collection[str]) -> tuple[str, ...]:
-    """Return partitions in build order; unknown ones come last."""
-    kept = [name for _, name in kinds_of(names)]
+    """Return partitions in build order, unknown ones last."""
+    kept = [name for _, name in partition_types_of(names)]
     return (*kept, *sorted(set(names) - {*kept}))
 
 
-def select_partitions(wish: PartitionRequest) -> tuple[str, ...]:
-    """Return the partitions of a metadata table that a writer's options ask for, in build order.
+def select_partitions(request: PartitionRequest) -> tuple[str, ...]:
+    """Return the metadata partitions that a writer's options request, in build order.
 
     Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
     """
-    wanted = tuple(kind for kind in KINDS if kind.is_wanted(wish))
-    for kind in wanted:
-        reason = kind.check_base_files(wish.config)
+    requested = tuple(
+        partition_type for partition_type in PARTITION_TYPES if partition_type.is_requested(request)
+    )
+    for partition_type in requested:
+        reason = partition_type.check_base_files(request.config)
         if reason:
-            raise not_made(kind.name, reason)
-    return tuple(kind.name for kind in wanted)
+            raise not_made(partition_type.name, reason)
+    return tuple(partition_type.name for partition_type in requested)
 
 
-def new_definitions(names: Iterable[str], wish: PartitionRequest) -> Definitions:
-    """Return the definitions of new partitions without names of their own.
+def new_definitions(names: Iterable[str], request: PartitionRequest) -> Definitions:
+    """Return the definitions of new partitions whose type has one partition only.
 
-    Raises as `new_statistics_columns` does if the schema is known.
+    Raises as `new_statistics_columns` does if the request has a schema.
     """
-    kinds = kinds_of(names)
-    return {name: made for kind, _ in kinds for name, made in kind.definition(wish).items()}
+    types = partition_types_of(names)
+    return {
+        name: definition
+        for partition_type, _ in types
+        for name, definition in partition_type.definition(request).items()
+    }
 
 
 def commit_tasks(change: Change) -> list[RecordTask]:
-    """Yield what a commit changes in all partitions."""
-    return [task for kind, name in kinds_of(change.groups) for task in kind.on_commit(change, name)]
+    """Return the tasks that record a commit in all partitions."""
+    return [
+        task
+        for partition_type, name in partition_types_of(change.groups)
+        for task in partition_type.on_commit(change, name)
+    ]
 
 
 def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
-    """Yield what a clean changes in all partitions."""
-    kinds = kinds_of(cleaned.recording.groups)
-    return [task for kind, name in kinds for task in kind.on_clean(cleaned, name)]
+    """Return the tasks that record a clean in all partitions."""
+    types = partition_types_of(cleaned.recording.groups)
+    return [
+        task for partition_type, name in types for task in partition_type.on_clean(cleaned, name)
+    ]
 
 
 def new_groups(change: Change) -> list[FileGroup]:
     """Return additional file groups that a commit needs."""
-    written, groups = change.metadata.partition_to_write_stats, change.groups
-    paths = [path for path, stats in written.items() if stats]
+    stats_by_path, groups = change.metadata.partition_to_write_stats, change.groups
+    paths = [path for path, stats in stats_by_path.items() if stats]
     return [
         group
-        for kind, name in kinds_of(groups)
-        for group in kind.new_groups(
+        for partition_type, name in partition_types_of(groups)
+        for group in partition_type.new_groups(
             change.definitions.get(name), groups[name], paths, change.instant
         )
     ]
 
 
 def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
-    """Return a partition's records for users. column: of statistics, the one that they cover.
+    """Return a partition's records for users. column: whose statistics to return.
 
-    Raises `CorruptTable` if the table has no such partition, `ConfigError` if it has no form as a
-    table.
+    Raises `CorruptTable` if the table has no such partition, `ConfigError` if it cannot be
+    displayed as a table.
     """
     table.check_groups(name)
-    kind = kind_of(name)
-    found = None if kind is None else kind.to_display(table, name, column)
-    if found is None:
+    partition_type = partition_type_of(name)
+    records = None if partition_type is None else partition_type.to_display(table, name, column)
+    if records is None:
         msg = f"the metadata table's partition {name} cannot be displayed"
         raise ConfigError(msg, hint="Name the column whose statistics to show.")
-    return found
+    return records
 
 
-def kind_asked(asked: IndexRequest) -> MetadataPartitionType:
+def type_to_build(request: IndexRequest) -> MetadataPartitionType:
     """Return the type that `create_index` builds. Raises `UnsupportedTableFeature` for another."""
-    made = {kind.asked_as: kind for kind in KINDS if kind.asked_as}
-    if asked.kind not in made:
-        msg = (
-            f"hoodie.table.metadata.partitions: pyhudi does not build the index type {asked.kind!r}"
-        )
-        raise UnsupportedTableFeature(msg, hint=f"Choose one of {', '.join(made)}.")
-    return _OVER_FUNCTIONS if asked.function is not None else made[asked.kind]
+    buildable = {
+        partition_type.asked_as: partition_type
+        for partition_type in PARTITION_TYPES
+        if partition_type.asked_as
+    }
+    if request.kind not in buildable:
+        msg = f"pyhudi does not build the index type {request.kind!r}"
+        msg = f"hoodie.table.metadata.partitions: {msg}"
+        raise UnsupportedTableFeature(msg, hint=f"Choose one of {', '.join(buildable)}.")
+    return _OVER_FUNCTIONS if request.function is not None else buildable[request.kind]
 
 
-def partitions_asked(kind: MetadataPartitionType, wish: PartitionRequest) -> tuple[str, ...]:
+def partitions_to_build(
+    partition_type: MetadataPartitionType, request: PartitionRequest
+) -> tuple[str, ...]:
     """Return the partitions that `create_index` builds for a type without names.
 
     Raises `ConfigError` for a table that cannot use it, and as `select_partitions` does.
     """
-    wanted = select_partitions(wish)
-    if kind.name not in wanted:
-        msg = f"the table has no partition columns: {kind.name} would be empty"
+    requested = select_partitions(request)
+    if partition_type.name not in requested:
+        msg = f"the table has no partition columns: {partition_type.name} would be empty"
         raise ConfigError(msg, hint="column_stats has statistics of its files.")
-    return wanted
+    return requested
 
 
-def check_makeable(names: Iterable[str]) -> None:
+def check_can_build(names: Iterable[str]) -> None:
     """Raise `UnsupportedTableFeature` for a partition that pyhudi does not build."""
     for name in names:
-        if kind_of(name) is None:
+        if partition_type_of(name) is None:
             msg = (
                 f"hoodie.table.metadata.partitions has {name}: pyhudi does not maintain that index"
             )

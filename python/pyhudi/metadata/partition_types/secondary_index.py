@@ -31,7 +31,7 @@ from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
     Column,
-    Known,
+    DefinitionContext,
     MetadataPartitionType,
     Shown,
     check_log_support,
@@ -84,15 +84,15 @@ class SecondaryIndex(MetadataPartitionType):
     bars_replacing = True
     """`HoodieBackedTableMetadataWriter.updateSecondaryIndexIfPresent` (1.0.2 and 1.2.0)."""
 
-    def define(self, storage: Storage, config: TableConfig, asked: IndexRequest) -> Definitions:
-        name = self.name + asked.name_for(config)
+    def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
+        name = self.name + request.name_for(config)
         if RECORD_INDEX not in config.metadata_partitions or is_partitioned(storage, config):
             msg = "a secondary index needs a record index over all of the table"
             raise ConfigError(msg, hint='Create one with table.create_index("record_index").')
-        options = asked.options
-        return new_definition(config, name, SECONDARY_INDEX, "identity", asked.columns, options)
+        options = request.options
+        return new_definition(config, name, SECONDARY_INDEX, "identity", request.columns, options)
 
-    def refusal(self, name: str, table: Known) -> str | None:
+    def refusal(self, name: str, table: DefinitionContext) -> str | None:
         """Refuse all but strings and integers: Hudi's form of others depends on its engine."""
         definition = table.definitions.get(name)
         if definition is None or definition.kind != SECONDARY_INDEX:
@@ -159,7 +159,7 @@ class SecondaryIndex(MetadataPartitionType):
         if not (question.reads_current_snapshot and question.bounds_hold and definition):
             return
         if definition.kind == SECONDARY_INDEX and len(definition.columns) == 1:
-            values = question.texts(definition.columns[0])
+            values = question.strings(definition.columns[0])
             if values is None or not question.has_unique_keys:
                 return
             # 1.0.2 does not escape null characters; 1.2.0 does, and would not find its entries.
