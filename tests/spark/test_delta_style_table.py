@@ -226,7 +226,7 @@ def test_missing_file_raises_missing_file(spark: SparkSession, tmp_path: Path) -
     pyhudi.open_table(base).upsert(TABLE.rows(range(6), v=2))
     for log in base.glob("*/.*.log.*"):
         log.unlink()
-    with pytest.raises(MissingFile, match="refresh the handle") as raised:
+    with pytest.raises(MissingFile, match=r"Call refresh\(\)") as raised:
         SparkHudiTable.forPath(spark, base).update("v = 2", {"v": "3"})
     assert ".log." in str(raised.value.file)
 

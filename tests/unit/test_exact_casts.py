@@ -171,7 +171,7 @@ def test_local_times_are_days_at_midnight_alone() -> None:
     assert made.to_pylist() == [DAY, None]
     with pytest.raises(SchemaMismatch, match="12, 0"):
         cast_exactly(column([MIDNIGHT, NOON], pa.timestamp("us")), days)
-    with pytest.raises(SchemaMismatch, match="the table has"):
+    with pytest.raises(SchemaMismatch, match="not compatible"):
         cast_exactly(column([MIDNIGHT], pa.timestamp("us", "UTC")), days)
 
 
@@ -203,7 +203,7 @@ def test_computed_moments_are_days_only_at_midnight() -> None:
     assert cast_computed(column([DAY]), pa.field("x", pa.timestamp("us")))[0].as_py() == MIDNIGHT
     with pytest.raises(SchemaMismatch, match="12, 0"):
         cast_computed(column([NOON], pa.timestamp("us")), days)
-    with pytest.raises(SchemaMismatch, match="is not compatible"):
+    with pytest.raises(SchemaMismatch, match="not compatible"):
         cast_computed(column([1]), days)
 
 

@@ -257,7 +257,7 @@ def test_row_lookup_names_missing_file(
         "hoodie.datasource.insert.dup.policy": "drop",
     }
     table = pyhudi.open_table(tmp_path, options=options, engine=Cleaned(path))
-    with pytest.raises(MissingFile, match="refresh the handle") as raised:
+    with pytest.raises(MissingFile, match=r"Call refresh\(\)") as raised:
         call(table)
     assert path.name in str(raised.value.file)
 

@@ -390,7 +390,9 @@ def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str
     if pa.types.is_timestamp(source) and source.tz is None and pa.types.is_date(target):
         return ""
     if _type_group(source) != _type_group(target):
-        return f"{path} is {source}, the table has {target}"
+        if "." not in path:  # The error names the column and both types.
+            return "the types are not compatible"
+        return f"{path} is {source}, which is not compatible with {target}"
     if pa.types.is_timestamp(source) and target.tz is None and source.tz not in (None, *UTC_ZONES):
         return (
             f"{path} has a time zone, and the table's column has none: convert it with "

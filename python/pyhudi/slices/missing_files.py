@@ -156,7 +156,7 @@ def explain_missing_file(
     if GO_ON in error.hint:
         return error
     name = (error.file or "").rpartition("/")[2]
-    hint = f"{error.hint} Else it is lost. {GO_ON}".lstrip()
+    hint = f"{error.hint} If the error stays, the file is lost. {GO_ON}".lstrip()
     if config.bootstrap_path is not None and _parse(name) is None:
         cause = "it is a source file of a bootstrapped table, and was moved or lost"
         hint = f"{BOOTSTRAP_PATH} is {config.bootstrap_path}: put the source back there. {GO_ON}"
