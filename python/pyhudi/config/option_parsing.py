@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf
-from typing import Any, TypeVar
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Default = TypeVar("Default")
 Group = TypeVar("Group")
