@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.txn import rollback
 from tests.sim.crash import leftovers, rows_read
 
 
@@ -65,3 +66,33 @@ def test_zombie_commit_stays_if_nobody_rolled_it_back(tmp_path: Path) -> None:
             file.unlink()
     pyhudi.open_table(base).upsert(rows(3, 3))
     assert [row["v"] for row in rows_read(base, "true")] == [1, 1, 2, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_recovery_revokes_commit_published_during_rollback(
+    tmp_path: Path, version: int, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write that rolls it back must not plan on it: its files are gone."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
+    table.upsert(rows(0, 1))
+    late = table.upsert(rows(2, 2)).instant
+    action = "commit" if kind == "cow" else "deltacommit"
+    folder, ending = (".hoodie/timeline", "_*") if version > 6 else (".hoodie", "")
+    (completed,) = (base / folder).glob(f"{late}{ending}.{action}")
+    content = completed.read_bytes()
+    completed.unlink()
+    roll_back = rollback.roll_back
+
+    def roll_back_slowly(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(rollback, "roll_back", roll_back)
+        result = roll_back(*arguments, **named)
+        completed.write_bytes(content)
+        return result
+
+    monkeypatch.setattr(rollback, "roll_back", roll_back_slowly)
+    result = pyhudi.open_table(base).update("v = 1", {"v": "v + 10"})
+    assert result.rows_updated == 4
+    assert [row["v"] for row in rows_read(base, "true")] == [11, 11, 11, 11]
+    assert not completed.exists()

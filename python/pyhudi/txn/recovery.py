@@ -103,15 +103,16 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
         rollback.resume(table, timeline, pending)
         # A stalled writer may have requested another rollback of the same write.
         timeline = zombie_commits.load_timeline(table)
-    failed, reappeared = (
-        _without_active_writer(table, find_failed_writes(timeline)),
-        rollback.find_commits_after_rollback(timeline),
-    )
+    failed = _without_active_writer(table, find_failed_writes(timeline))
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
+    if failed:
+        # A stalled writer may have published its commit during the rollback.
+        timeline = zombie_commits.load_timeline(table)
+    reappeared = rollback.find_commits_after_rollback(timeline)
     for instant in reappeared:
         rollback.reopen_instant(table, timeline, instant)
-    return zombie_commits.load_timeline(table) if failed or reappeared else timeline
+    return zombie_commits.load_timeline(table) if reappeared else timeline
 
 
 def find_failed_writes(timeline: Timeline) -> list[Instant]:
