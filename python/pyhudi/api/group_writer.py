@@ -61,6 +61,8 @@ _OF_ALL_BATCHES = (
 )
 """Errors that no single batch causes, or after which the commit may exist. A warning that the
 program turned into an error may come after the commit."""
+_WAIT_SECONDS = 1.0
+"""Ctrl-C that arrives just before a wait does not end it: it is handled after this time."""
 
 
 class GroupWriter:
@@ -280,7 +282,8 @@ class GroupWriter:
         with self._lock:
             pending = [*self._pending]
         with self._queue.hurry():
-            wait(pending)
+            while wait(pending, timeout=_WAIT_SECONDS).not_done:
+                pass
         self._raise_unobserved()
 
     def close(self) -> None:
@@ -466,7 +469,8 @@ class GroupWriter:
     def _end(self) -> None:
         self._queue.close()
         try:
-            self._has_ended.wait()
+            while not self._has_ended.wait(_WAIT_SECONDS):
+                pass
         except BaseException:  # such as a second Ctrl-C
             self._queue.cancel_all()
             raise
