@@ -44,6 +44,10 @@ SECTION = re.compile(
 HANDLING = {"translated": "translated", "ignored": "ignored", "refused": "not supported"}
 
 
+_NONE = "\u2013"
+"""In place of a default that does not exist."""
+
+
 def spark_options() -> str:
     """The options of Hudi's Spark data source: a row for each, or for several with one meaning."""
     # By its path: the package around it needs PySpark.
@@ -126,7 +130,7 @@ def option_table(declared: Iterable[Option]) -> str:
     lines = ["| Option | Default | Meaning |", "|---|---|---|"]
     for option in declared:
         names = ", ".join(f"`{name}`" for name in option.names)
-        lines.append(f"| {names} | {option.default or '–'} | {option.meaning} |")
+        lines.append(f"| {names} | {option.default or _NONE} | {option.meaning} |")
     return "\n".join(lines)
 
 
