@@ -205,7 +205,7 @@ def check_options(
     if bool(checked.get(DELETE_FIELD)) != bool(checked.get(DELETE_MARKER)):
         msg = f"only one of {DELETE_FIELD} and {DELETE_MARKER} is given"
         raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")
-    for group in GROUPS:
+    for group in GROUPS if checked else ():  # The defaults are valid.
         group.of(checked)
     return checked
 
