@@ -22,6 +22,13 @@ def rows(first: int, value: int) -> pa.Table:
     return pa.table({"id": [f"k{n}" for n in range(first, first + 4)], "v": [value] * 4})
 
 
+def completed_file(table: pyhudi.HudiTable, instant: str) -> Path:
+    action = "commit" if table.type == "cow" else "deltacommit"
+    folder, ending = (".hoodie/timeline", "_*") if table.version > 6 else (".hoodie", "")
+    (completed,) = (Path(table.uri) / folder).glob(f"{instant}{ending}.{action}")
+    return completed
+
+
 @pytest.mark.parametrize("way", ["rollback", "restore"])
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -32,9 +39,7 @@ def test_recovery_revokes_commit_published_after_rollback(
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     kept = table.upsert(rows(0, 1)).instant
     late = table.upsert(rows(2, 2)).instant
-    action = "commit" if kind == "cow" else "deltacommit"
-    folder, ending = (".hoodie/timeline", "_*") if version > 6 else (".hoodie", "")
-    (completed,) = (base / folder).glob(f"{late}{ending}.{action}")
+    completed = completed_file(table, late)
     content = completed.read_bytes()
     if way == "rollback":
         table.rollback(late)
@@ -78,9 +83,7 @@ def test_recovery_revokes_commit_published_during_rollback(
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     table.upsert(rows(0, 1))
     late = table.upsert(rows(2, 2)).instant
-    action = "commit" if kind == "cow" else "deltacommit"
-    folder, ending = (".hoodie/timeline", "_*") if version > 6 else (".hoodie", "")
-    (completed,) = (base / folder).glob(f"{late}{ending}.{action}")
+    completed = completed_file(table, late)
     content = completed.read_bytes()
     completed.unlink()
     roll_back = rollback.roll_back
