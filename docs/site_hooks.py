@@ -14,6 +14,8 @@ TOP = Path(__file__).parents[1]
 ABOVE = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
 FENCE = re.compile(r"^```python [a-z]+$", re.MULTILINE)
 """A block with a tag for the tests, which the renderer does not know."""
+OPTION = re.compile(r"(?<=<code>)[\w-]+(?:\.[\w-]+){2,}(?=</code>)")
+"""The name of an option, such as `hoodie.table.name`."""
 
 
 def decisions() -> list[str]:
@@ -45,3 +47,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     if page.file.src_uri in ABOVE:
         markdown = markdown.replace("](docs/", "](")
     return FENCE.sub("```python", markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Lets long names of options break after a dot, so that their tables fit on a page."""
+    return OPTION.sub(lambda name: name[0].replace(".", ".<wbr>"), html)

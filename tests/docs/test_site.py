@@ -64,6 +64,18 @@ def test_links_across_the_edge_of_the_pages_become_links_within_the_site() -> No
     )
 
 
+def test_boxes_hold_text_and_not_code() -> None:
+    box = re.compile(r"^(?:!!!|\?\?\?) .*\n {5,}\S.*$", re.MULTILINE)
+    pages = {page.name: page.read_text(encoding="utf-8") for page in DOCS.glob("**/*.md")}
+    assert {name: box.findall(text) for name, text in pages.items() if box.search(text)} == {}
+
+
+def test_names_of_options_break_after_a_dot() -> None:
+    html = "<td><code>hoodie.table.name</code>, <code>a.py</code></td>"
+    shown = hooks().on_page_content(html)
+    assert shown == "<td><code>hoodie.<wbr>table.<wbr>name</code>, <code>a.py</code></td>"
+
+
 def test_errors_page_names_every_error_class() -> None:
     named = CLASS.findall((DOCS / "reference" / "errors.md").read_text(encoding="utf-8"))
     there = [name for name, _ in inspect.getmembers(errors, inspect.isclass)]
