@@ -33,8 +33,8 @@ from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi._native import __version__
+    from pyhudi.api.batch_queue import CommitFuture
     from pyhudi.api.changes import Changes, Diff
-    from pyhudi.api.commit_future import CommitFuture
     from pyhudi.api.create import create_table
     from pyhudi.api.display.show import show
     from pyhudi.api.group_writer import GroupWriter
@@ -100,7 +100,7 @@ __all__ = [
 
 _MODULES = {
     "Changes": "api.changes",
-    "CommitFuture": "api.commit_future",
+    "CommitFuture": "api.batch_queue",
     "Diff": "api.changes",
     "GroupWriter": "api.group_writer",
     "HudiTable": "api.table",

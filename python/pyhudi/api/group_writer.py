@@ -1,68 +1,32 @@
 """A writer for many callers of one process: their batches share commits.
 
-One thread per writer commits. Callers convert and check their batches in their own threads, and get
-futures. `write/group_commit.py` decides which batches a commit may have; `batch_queue.py` holds
-those that wait. [Decision 25](docs/decisions/0025-several-callers-share-a-commit.md) has the
-reasons.
+Callers convert and check their batches in their own threads, and get futures. `batch_queue.py`
+holds the batches that wait, `commit_thread.py` commits them, and `write/group_commit.py` decides
+which of them a commit may have.
+[Decision 25](docs/decisions/0025-several-callers-share-a-commit.md) has the reasons.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
-import weakref
 from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.api.batch_queue import BatchQueue, Entry, Limits
-from pyhudi.api.commit_future import CommitFuture
+from pyhudi.api.batch_queue import BatchQueue, CommitFuture, Entry, Limits
+from pyhudi.api.commit_thread import WAIT_SECONDS, CommitThread
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import SystemClock
 from pyhudi.config import argument_checks as arg
-from pyhudi.config.log import logger
-from pyhudi.errors import (
-    AfterCommitError,
-    CommitConflict,
-    ConfigError,
-    CorruptTable,
-    HistoryUnavailable,
-    LockTimeout,
-    SchemaMismatch,
-    StorageError,
-    TableNotFound,
-)
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.evolution import SchemaMode
-from pyhudi.storage import threads
 from pyhudi.txn.result import WriteResult
-from pyhudi.write.group_commit import (
-    Batch,
-    Operation,
-    convert_batch,
-    count_combinable,
-    write_batches,
-)
-from pyhudi.write.idempotency import SearchedCommits
+from pyhudi.write.group_commit import Operation, convert_batch
 from pyhudi.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_OF_ALL_BATCHES = (
-    AfterCommitError,
-    CommitConflict,
-    CorruptTable,
-    HistoryUnavailable,
-    LockTimeout,
-    StorageError,
-    TableNotFound,
-    Warning,
-)
-"""Errors that no single batch causes, or after which the commit may exist. A warning that the
-program turned into an error may come after the commit."""
-_WAIT_SECONDS = 1.0
-"""Ctrl-C that arrives just before a wait does not end it: it is handled after this time."""
 
 
 class GroupWriter:
@@ -79,20 +43,13 @@ class GroupWriter:
 
     def __init__(self, table: TableHandle, limits: Limits) -> None:
         clock = SystemClock()
-        self._table = table
         self._clock = clock
         self._handle = table._writable()  # noqa: SLF001
         self._context = WriteContext.open(self._handle, clock)
         self._queue = BatchQueue(limits, clock)
-        self._process = os.getpid()
         self._lock = threading.Lock()
         self._pending: set[Future[WriteResult]] = set()
-        self._failed: list[CommitFuture] = []
-        self._searched = SearchedCommits()
-        self._has_ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pyhudi-writer", daemon=True)
-        threads.start(self._thread)
-        _open_writers.add(self)
+        self._thread = CommitThread(table, self._context.options, self._queue, clock)
 
     @arg.check_arguments(
         schema_mode=arg.text,
@@ -282,9 +239,9 @@ class GroupWriter:
         with self._lock:
             pending = [*self._pending]
         with self._queue.hurry():
-            while wait(pending, timeout=_WAIT_SECONDS).not_done:
+            while wait(pending, timeout=WAIT_SECONDS).not_done:
                 pass
-        self._raise_unobserved()
+        self._thread.raise_unobserved()
 
     def close(self) -> None:
         """Commit the batches submitted so far, and end the writer.
@@ -295,11 +252,11 @@ class GroupWriter:
             HudiError: as of `flush`.
             ConfigError: a callback of a future calls.
         """
-        if self._process != os.getpid():
+        if self._thread.is_forked():
             return
         self._check_caller()
-        self._end()
-        self._raise_unobserved()
+        self._thread.end()
+        self._thread.raise_unobserved()
 
     def __enter__(self) -> Self:
         return self
@@ -310,12 +267,12 @@ class GroupWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is None or self._process != os.getpid():
+        if error is None or self._thread.is_forked():
             self.close()
             return
         # The caller must see the error of the block.
-        self._end()
-        self._log_unobserved()
+        self._thread.end()
+        self._thread.log_unobserved()
 
     async def __aenter__(self) -> Self:
         return self
@@ -338,15 +295,15 @@ class GroupWriter:
         timeout: float | None,
         options: dict[str, Any],
     ) -> CommitFuture:
-        self._check_process()
+        self._thread.check_process()
         entry = self._convert(operation, data, commit_id, options)
-        blocks = threading.current_thread() is not self._thread and not _is_in_event_loop()
+        blocks = not self._thread.is_current() and not _is_in_event_loop()
         return self._put(entry, blocks=blocks, timeout=timeout)
 
     async def _submit_async(
         self, operation: Operation, data: Any, commit_id: str | None, options: dict[str, Any]
     ) -> WriteResult:
-        self._check_process()
+        self._thread.check_process()
         entry = await asyncio.to_thread(self._convert, operation, data, commit_id, options)
         return await self._put(entry, in_line=True)
 
@@ -392,103 +349,11 @@ class GroupWriter:
             batch = convert_batch(self._context, operation, data, commit_id=commit_id, **options)
         return Entry(batch, CommitFuture(batch.num_rows))
 
-    def _check_process(self) -> None:
-        if self._process != os.getpid():
-            msg = f"the writer belongs to process {self._process}, from which this one was forked"
-            raise ConfigError(msg, hint="Create a writer in this process.")
-
     def _check_caller(self) -> None:
-        self._check_process()
-        if threading.current_thread() is self._thread:
+        self._thread.check_process()
+        if self._thread.is_current():
             msg = "a callback of a future waits for the writer, whose thread runs the callback"
             raise ConfigError(msg, hint="Wait in another thread.")
-
-    # --- committing -------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        """Commit batches until the writer is closed. The body of the writer's thread."""
-        try:
-            while entries := self._queue.next_candidates():
-                count = self._count_combinable([entry.batch for entry in entries])
-                removed = self._queue.remove(count)
-                self._commit(
-                    [entry for entry in removed if entry.future.set_running_or_notify_cancel()]
-                )
-        finally:
-            self._queue.close()
-            self._queue.cancel_all()
-            self._has_ended.set()
-
-    def _count_combinable(self, batches: list[Batch]) -> int:
-        try:
-            return count_combinable(self._table.config, self._context.options, batches)
-        except Exception as error:  # noqa: BLE001  the thread must go on
-            logger.warning("%s: batches are not combined: %s", self._handle.storage.uri, error)
-            return 1
-
-    def _commit(self, entries: list[Entry]) -> None:
-        """Commit batches together; if that fails by one of them, in halves."""
-        if not entries:
-            return
-        repeated: dict[str, WriteResult] = {}
-        batches = [entry.batch for entry in entries]
-        started_ms = self._clock.ticks_ms()
-        try:
-            result = self._table._write(  # noqa: SLF001
-                write_batches, False, batches, repeated, self._searched
-            )
-        except Exception as error:  # noqa: BLE001  the futures raise it
-            if len(entries) > 1 and not isinstance(error, _OF_ALL_BATCHES):
-                half = len(entries) // 2
-                self._commit(entries[:half])
-                self._commit(entries[half:])
-                return
-            self._fail(entries, error, repeated)
-        except BaseException as error:
-            self._fail(entries, error, repeated)
-            raise
-        else:
-            self._queue.expect(len(entries), self._clock.ticks_ms() - started_ms)
-            for entry in entries:
-                entry.future.set_result(repeated.get(entry.batch.commit_id or "", result))
-
-    def _fail(
-        self, entries: list[Entry], error: BaseException, repeated: dict[str, WriteResult]
-    ) -> None:
-        for entry in entries:
-            earlier = repeated.get(entry.batch.commit_id or "")
-            if earlier is not None:
-                entry.future.set_result(earlier)
-                continue
-            if not entry.future.is_observed:
-                self._failed.append(entry.future)
-            entry.future.set_exception(error)
-
-    # --- ending -----------------------------------------------------------------------------------
-
-    def _end(self) -> None:
-        self._queue.close()
-        try:
-            while not self._has_ended.wait(_WAIT_SECONDS):
-                pass
-        except BaseException:  # such as a second Ctrl-C
-            self._queue.cancel_all()
-            raise
-        _open_writers.discard(self)
-
-    def _pop_unobserved(self) -> list[BaseException]:
-        """Return the errors that no caller has seen, once."""
-        failed, self._failed = self._failed, []
-        errors = [future.exception() for future in failed if not future.is_observed]
-        return [error for error in errors if error is not None]
-
-    def _raise_unobserved(self) -> None:
-        for error in self._pop_unobserved():
-            raise error
-
-    def _log_unobserved(self) -> None:
-        for error in self._pop_unobserved():
-            logger.error("%s: a batch is not committed: %s", self._handle.storage.uri, error)
 
 
 def _options(*, schema_mode: SchemaMode, partial: bool = False) -> dict[str, Any]:
@@ -503,19 +368,3 @@ def _is_in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-_open_writers: weakref.WeakSet[GroupWriter] = weakref.WeakSet()
-
-
-def _close_all() -> None:
-    """Close the open writers of this process before the interpreter exits."""
-    for writer in [*_open_writers]:
-        if writer._process == os.getpid():  # noqa: SLF001
-            writer._end()  # noqa: SLF001
-            writer._log_unobserved()  # noqa: SLF001
-
-
-# Functions of `atexit` run when thread pools accept no more tasks, which commits need. This one of
-# the standard library's own thread pools runs earlier.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001

@@ -11,7 +11,7 @@ commit:
   key twice, because their rules apply to stored keys only. Deletes of the same key are one.
 - No two batches have the same `commit_id`: the second one is found on the timeline.
 
-Queue, thread and futures are in `api/group_writer.py`.
+Queue, thread and futures are in `api/group_writer.py` and `api/commit_thread.py`.
 """
 
 from __future__ import annotations
