@@ -94,6 +94,36 @@ class ReadOperations(TableHandle, LazyRows):
             memory_limit=memory_limit,
         )
 
+    @arg.check_arguments(columns=arg.optional(arg.names))
+    def get(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read the rows with these record keys.
+
+        A handle keeps what it has read of indexes and file footers, so later calls are faster. You
+        can call `get` from several threads.
+
+        Args:
+            keys: a list, array or series of values, if the key has one column. For several columns
+                a list of tuples, or rows with the key columns. Rows may also have all partition
+                columns, to search only their partitions.
+            columns: names in the order of the result; all columns by default.
+
+        Returns:
+            The rows of the handle's snapshot, in the order of the keys. A key that is not in the
+            table has no row, and a key that you give twice counts once. A key that is in several
+            partitions has a row for each of them.
+
+        Raises:
+            SchemaMismatch: keys or columns do not match the schema, or a key is null.
+            UnsupportedTableFeature: the table generates its keys, or pyhudi does not support the
+                merge rule of a slice.
+            ConfigError: an argument is wrong.
+            HistoryUnavailable: files of the handle's snapshot have been cleaned.
+            CorruptTable: a file is damaged or missing.
+        """
+        from pyhudi.api.key_rows import read_key_rows  # noqa: PLC0415 - scans do not need it
+
+        return read_key_rows(self.state, self.engine, keys, columns)
+
     @arg.check_arguments(
         columns=arg.optional(arg.names),
         meta_fields=arg.flag,

@@ -34,13 +34,14 @@ def find_allowed_values(
         return None
     allowed: set[str] | None = None
     for name, op, values in conjuncts:
-        if name == column and op in ("=", "in") and _has_certain_text(values.type):
+        if name == column and op in ("=", "in") and has_certain_string(values.type):
             strings = {str(value) for value in values.to_pylist()}
             allowed = strings if allowed is None else allowed & strings
     return None if allowed is None else sorted(allowed)
 
 
-def _has_certain_text(data_type: pa.DataType) -> bool:
+def has_certain_string(data_type: pa.DataType) -> bool:
+    """Return whether all writers of Hudi format a value of this type alike in record keys."""
     return is_text(data_type) or bool(at.is_int32(data_type) or at.is_int64(data_type))
 
 
