@@ -30,6 +30,7 @@ PYTHON_CODE := python tests rust/fuzz/seed.py docs/site_hooks.py $(wildcard benc
 
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
+BENCH_SIZE ?= small
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
@@ -216,6 +217,11 @@ bench-clustering: $(STAMPS)/bench ## clustering compared with deltalake's optimi
 .PHONY: bench-services
 bench-services: $(STAMPS)/bench $(STAMPS)/oracle ## services compared with Apache Hudi's, cleaning and archiving of a large table; BENCH_ARGS go to the program
 	.venv-bench/bin/python benches/python/services.py $(BENCH_ARGS)
+
+.PHONY: bench-suites
+bench-suites: $(STAMPS)/bench $(STAMPS)/s3 ## suites of the field with pyhudi and its peers, of BENCH_SIZE (tiny, small, sf1), and their page; BENCH_ARGS go to the program: --spark needs `make oracle`
+	.venv-bench/bin/python benches/python/suites.py --size $(BENCH_SIZE) $(BENCH_ARGS)
+	.venv-bench/bin/python benches/python/suite_page.py --size $(BENCH_SIZE)
 
 .PHONY: bench-month
 bench-month: $(STAMPS)/bench ## a month of a table: 3,000 small commits with its default services; BENCH_ARGS go to the program
