@@ -15,9 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.catalog_sync_options import SyncOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.index_options import IndexOptions
@@ -31,7 +29,7 @@ from pyhudi.config.options import (
     ReadOptions,
     ServiceOptions,
 )
-from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions, TtlOptions
 from pyhudi.config.write_options import OrcOptions, RowOptions, WriteOptions
 
 DOCS = Path(__file__).parents[1] / "docs"

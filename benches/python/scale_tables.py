@@ -20,7 +20,7 @@ import pyhudi
 from pyhudi import _native
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMMIT, State
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema

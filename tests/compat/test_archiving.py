@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, REPLACE_COMMIT
-from pyhudi.config.archive_options import KEPT_MANIFESTS, MERGED_BYTES, MERGED_FILES
+from pyhudi.config.retention_options import KEPT_MANIFESTS, MERGED_BYTES, MERGED_FILES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde

@@ -11,7 +11,7 @@ import pytest
 import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN
-from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_VERSIONS, CleanOptions
+from pyhudi.config.retention_options import KEEP_COMMITS, KEEP_VERSIONS, CleanOptions
 from pyhudi.services import cleaning
 from pyhudi.storage.storage import Storage
 from pyhudi.write.write_context import open_for_change

@@ -14,7 +14,7 @@ import pytest
 
 import pyhudi
 from pyhudi import _native
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.metadata import services
 from pyhudi.storage.storage import Storage
 from tests.compat.test_alternating_writers import DDL, SCHEMA, Model, Row, hudi_options

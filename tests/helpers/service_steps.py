@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyhudi
 from pyhudi.config.actions import COMMIT, COMPACTION, LOG_COMPACTION
-from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS
+from pyhudi.config.retention_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS
 from pyhudi.services.clustering import pending
 from tests.helpers.aged import age_what_waits
 from tests.helpers.differential import Setting, Writer

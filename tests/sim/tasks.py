@@ -10,10 +10,9 @@ from typing import Any
 
 from pyhudi.admin import run_service
 from pyhudi.api.table import HudiTable
-from pyhudi.config.archive_options import ArchiveOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (

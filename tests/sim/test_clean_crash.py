@@ -8,7 +8,7 @@ import pytest
 
 import pyhudi
 from pyhudi.admin import run_service
-from pyhudi.config.clean_options import CleanOptions
+from pyhudi.config.retention_options import CleanOptions
 from pyhudi.storage.storage import Storage
 from tests.sim.crash import Handle, rows_read
 from tests.sim.states import recorded

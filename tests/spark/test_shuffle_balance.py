@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from pyhudi.spark.shuffle_balance import route_names, route_number, shuffle_partitions, spark_hash
+from pyhudi.spark.file_routing import route_names, route_number, shuffle_partitions, spark_hash
 
 pytestmark = [
     pytest.mark.spark35,

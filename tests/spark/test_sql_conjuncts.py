@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyhudi.spark.column_sql import names_in, plain_name
-from pyhudi.spark.sql_conjuncts import conjuncts_of
+from pyhudi.spark.source_filters import conjuncts_of
 
 
 @pytest.mark.parametrize(

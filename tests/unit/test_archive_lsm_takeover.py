@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.archive_lsm import LsmHistory

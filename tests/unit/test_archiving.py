@@ -14,10 +14,9 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, State
-from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.option_parsing import option_names
 from pyhudi.config.options import check_options
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable, MetadataTableWarning, UnsupportedTableFeature

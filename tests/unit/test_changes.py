@@ -25,8 +25,7 @@ from pyhudi.errors import (
     SchemaMismatch,
     UnsupportedTableFeature,
 )
-from pyhudi.query.change_reader import change_task, diff_task
-from pyhudi.query.moved_rows import pair_moved_rows
+from pyhudi.query.change_reader import change_task, diff_task, pair_moved_rows
 from pyhudi.query.row_pairing import bucket_count
 from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.pending_compaction import request_compaction

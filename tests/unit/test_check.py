@@ -18,8 +18,8 @@ from pyhudi.admin.check_findings import CheckResult
 from pyhudi.admin.check_keys import FEW, MOST, KeyRules, compare, summarize
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
-from pyhudi.config.clean_options import KEEP_VERSIONS, CleanOptions
 from pyhudi.config.lock_options import CONFLICT_RETRIES
+from pyhudi.config.retention_options import KEEP_VERSIONS, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Attempt

@@ -14,7 +14,7 @@ import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import CLEAN, DELTA_COMMIT, INDEXING, State
-from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
+from pyhudi.config.retention_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.errors import ConfigError, CorruptTable, HistoryUnavailable

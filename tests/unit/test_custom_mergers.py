@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable, SchemaMismatch
 from pyhudi.schema import payloads
-from pyhudi.schema.custom_mergers import Merger
+from pyhudi.schema.payloads import Merger
 from tests.helpers.table_builder import TableBuilder, numbered
 
 STRATEGY = "11111111-2222-3333-4444-555555555555"

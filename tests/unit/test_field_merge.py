@@ -15,9 +15,8 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.schema.custom_mergers import Merger
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
-from pyhudi.schema.payloads import FieldMerge, _registered
+from pyhudi.schema.payloads import FieldMerge, Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
 from tests.helpers import log_bytes
 from tests.helpers.rows import sorted_rows

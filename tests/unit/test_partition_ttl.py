@@ -12,7 +12,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.config.retention_options import TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.write import partition_ttl
 from tests.helpers.pairwise import pairwise

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.partitioned_spill import PartitionedSpill
+from pyhudi.engine.spill import PartitionedSpill
 from pyhudi.errors import StorageError
 
 

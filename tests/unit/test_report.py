@@ -15,7 +15,7 @@ import pyhudi
 from pyhudi import ConfigError, HudiTable
 from pyhudi.api.display.style import LOG
 from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.api.report.storage_map import HEIGHT, WIDTH, partitions_of, storage_map
+from pyhudi.api.report.charts import HEIGHT, WIDTH, partitions_of, storage_map
 from pyhudi.clock import format_instant
 from pyhudi.config.actions import Instant, State
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

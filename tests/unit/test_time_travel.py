@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.config.actions import Instant, State
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
 from pyhudi.services import clustering, row_compaction

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, fields
 import pyarrow as pa
 
 from pyhudi.config.actions import ROLLBACK
-from pyhudi.config.archive_options import ArchiveOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.file_names import is_bucket
 from pyhudi.config.formatting import HtmlRepr, count_text, size_text
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
 from pyhudi.services import archiving, bucket_resize, cleaning
 from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending

@@ -13,9 +13,7 @@ from functools import partial
 
 from pyhudi.admin import run_service
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.archive_options import ArchiveOptions
 from pyhudi.config.catalog_sync_options import SyncOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import (
     LOG_FILE_NUMBER,
@@ -24,7 +22,7 @@ from pyhudi.config.compaction_options import (
 )
 from pyhudi.config.log import logger
 from pyhudi.config.options import ServiceOptions
-from pyhudi.config.ttl_options import TtlOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, TtlOptions
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.services import archiving, cleaning, clustering, log_compaction
 from pyhudi.services.archiving import since_compaction

@@ -18,12 +18,11 @@ from typing import Any, NoReturn
 from pyhudi.admin import run_service
 from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, assess_health
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.archive_options import ArchiveOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
 from pyhudi.config.formatting import HtmlRepr
 from pyhudi.config.log import warn
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
 from pyhudi.errors import (
     CommitConflict,
     ConfigError,

@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.archive_options import ArchiveOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import (
     LEAST_LOG_FILES,
@@ -16,6 +14,7 @@ from pyhudi.config.compaction_options import (
     LogCompactionOptions,
 )
 from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import index_definitions

@@ -1,7 +1,7 @@
 """The lazy results of `HudiTable.changes` and `HudiTable.diff`.
 
 Nothing is read before you ask for an output. `query/cdc.py` and `query/diff.py` plan what to read,
-the engine reads it, and `query/moved_rows.py` pairs rows that moved between file groups.
+the engine reads it, where `query/change_reader.py` also pairs rows that moved between file groups.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Moment
 from pyhudi.config.formatting import count_text, shorten
+from pyhudi.engine.memory_pool import task_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.query.cdc import check_changes, plan_changes
@@ -114,7 +114,7 @@ class Changes(Outputs):
         return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.scan_html import changes_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.table_html import changes_html  # noqa: PLC0415 - only for notebooks
 
         return changes_html(self)
 
@@ -169,8 +169,10 @@ class Diff(Outputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        from pyhudi.query.change_reader import diff_task  # noqa: PLC0415 - planning needs no core
-        from pyhudi.query.moved_rows import pair_moved_rows  # noqa: PLC0415
+        from pyhudi.query.change_reader import (  # noqa: PLC0415 - planning needs no core
+            diff_task,
+            pair_moved_rows,
+        )
 
         label = f"diff {self.after.storage.uri}"
         rows = stream(self.engine, diff_task, self.tasks, diff_rows(self.after), label)
@@ -188,7 +190,7 @@ class Diff(Outputs):
         return f"<Diff of {self.after.config.name!r}: {' to '.join(sides)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.scan_html import diff_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.table_html import diff_html  # noqa: PLC0415 - only for notebooks
 
         return diff_html(self)
 

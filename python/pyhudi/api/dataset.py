@@ -15,8 +15,7 @@ import pyarrow.dataset as pds
 import pyarrow.fs as pafs
 
 from pyhudi.api.outputs import Outputs
-from pyhudi.api.scan_pushdown import push_into_scan, push_into_split, with_filter
-from pyhudi.api.splits import Split
+from pyhudi.api.splits import Split, push_into_scan, push_into_split, with_filter
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.arrow_expression_parser import condition_of, fields_of, tree_of
 from pyhudi.schema.predicate_parser import parse_where, where_of

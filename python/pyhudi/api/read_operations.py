@@ -14,7 +14,7 @@ from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
-from pyhudi.input.lazy_rows import LazyRows
+from pyhudi.input.batches import LazyRows
 from pyhudi.query.commit_range import (
     HollowCommits,
     IncrementalRange,

@@ -1,7 +1,7 @@
 """A lazy scan and its outputs. Nothing is read before you ask for an output.
 
-A scan reads the snapshot of its table handle. `query/snapshot.py` plans what to read; the engine
-reads it.
+A scan reads the snapshot of its table handle. `query/file_pruning.py` plans what to read; the
+engine reads it.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.api.memory_budget import task_memory
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.cached_property import cached_property
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, names_text, shorten
 from pyhudi.engine.local import choose_io_engine
+from pyhudi.engine.memory_pool import task_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
 from pyhudi.input.semi_structured import in_schema
 from pyhudi.query.commit_range import IncrementalRange, next_start
 from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.query.explain import Explanation
-from pyhudi.query.file_pruning import select_file_slices
+from pyhudi.query.file_pruning import output_columns, plan_scan, scan_slices, select_file_slices
 from pyhudi.query.incremental import plan_incremental
-from pyhudi.query.snapshot import output_columns, plan_scan, scan_slices
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
@@ -212,7 +211,7 @@ class Scan(ScanOutputs):
         return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.scan_html import scan_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.display.table_html import scan_html  # noqa: PLC0415 - only for notebooks
 
         return scan_html(self)
 

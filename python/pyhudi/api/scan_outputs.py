@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyhudi.api.outputs import Outputs, require_extra
 from pyhudi.config import argument_checks as arg
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.input.python_objects import as_numpy, is_tensor
+from pyhudi.input.vectors import is_vector
 from pyhudi.slices.task_packing import PackSizes, split_tasks
 
-if TYPE_CHECKING:  # Each is an extra, or takes long to import.
+if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
     from pyhudi.api.dataset import HudiDataset
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
-
 
 Metric: TypeAlias = Literal["l2", "cosine", "dot"]
 
@@ -73,8 +76,6 @@ class ScanOutputs(Outputs):
             UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
             CorruptTable: a file is damaged or missing.
         """
-        from pyhudi.api.nearest import nearest_rows  # noqa: PLC0415 - few scans need it
-
         return nearest_rows(cast("Scan", self), column, vector, k, metric)
 
     @arg.check_arguments(column=arg.text, storage_options=arg.optional(arg.by_name))
@@ -203,3 +204,72 @@ def _check_duckdb(schema: pa.Schema) -> None:
             f"DuckDB {version} returns wrong rows for the decimal column {', '.join(decimals)}",
             hint="Use DuckDB 1.2 or later.",
         )
+
+
+DISTANCE = "_hudi_distance"
+"""The name of the column in Hudi's `hudi_vector_search`."""
+METRICS = ("l2", "cosine", "dot")
+
+
+def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> pa.Table:
+    """Return the rows of a scan with the nearest vectors; see `Scan.nearest`."""
+    query = _query(scan, column, vector)
+    if metric not in METRICS:
+        msg = f"metric is {metric!r}"
+        raise ConfigError(msg, hint='Give "l2", "cosine" or "dot".')
+    if k < 1:
+        raise ConfigError(f"k is {k}", hint="Give an integer of at least 1.")
+    if scan.request.limit is not None:
+        raise ConfigError("limit and nearest cannot be combined", hint="Give k alone.")
+    output = scan.request.output
+    if DISTANCE in output:
+        msg = f"the scan has a column {DISTANCE!r}, the name of the column of distances"
+        raise ConfigError(msg, hint="Choose other columns.")
+    if column not in output:
+        request = replace(scan.request, output=(*output, column))
+        scan = replace(scan, request=request)
+    return _search(scan, column, query, k, metric).select([*output, DISTANCE])
+
+
+def _query(scan: Scan, column: str, vector: Any) -> list[float]:
+    columns = scan.shown
+    if column not in columns.names:
+        raise SchemaMismatch(f"the table has no column {column!r}")
+    field = columns.field(column)
+    if not is_vector(field):
+        msg = f"column {column!r} is {field.type}, not VECTOR"
+        raise SchemaMismatch(msg, hint="Name a column of the type pyhudi.vector(…).")
+    values = as_numpy(vector) if is_tensor(vector) else vector
+    try:
+        query = pa.array(values, pa.float64(), from_pandas=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        msg = f"the vector to search by is not a list of numbers: {error}"
+        raise SchemaMismatch(msg) from error
+    if query.null_count or len(query) != field.type.list_size:
+        size = field.type.list_size
+        msg = f"the vector to search by has {len(query)} numbers, column {column!r} has {size}"
+        raise SchemaMismatch(msg, hint=f"Give {size} numbers, none of them null.")
+    return list(query.to_pylist())
+
+
+def _search(scan: Scan, column: str, query: list[float], k: int, metric: str) -> pa.Table:
+    from pyhudi import _native  # noqa: PLC0415 - planning needs no core
+
+    schema = scan.schema.append(pa.field(DISTANCE, pa.float64(), nullable=False))
+    nearest = schema.empty_table()
+    within = None
+    for batch in scan.to_reader():
+        rows, distances = _native.nearest_rows(
+            batch.column(column), query, k, metric=metric, within=within
+        )
+        if not len(rows):
+            continue
+        matches = pa.Table.from_batches([batch.take(rows)])
+        matches = matches.append_column(schema.field(DISTANCE), distances)
+        both = pa.concat_tables([nearest, matches.cast(schema)])
+        # NaN sorts after all numbers, as in Spark.
+        order = pc.sort_indices(both.column(DISTANCE))
+        nearest = both.take(order[:k]).combine_chunks()
+        if nearest.num_rows == k:
+            within = nearest.column(DISTANCE)[-1].as_py()
+    return nearest

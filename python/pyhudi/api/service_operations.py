@@ -95,7 +95,7 @@ class ServiceOperations(TableHandle):
             CommitConflict: other writers repeatedly write to such a partition.
             LockTimeout: the table's lock was not free in time.
         """
-        from pyhudi.config.ttl_options import TtlOptions  # noqa: PLC0415 - as above
+        from pyhudi.config.retention_options import TtlOptions  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
         from pyhudi.write.partition_ttl import expire_partitions  # noqa: PLC0415 - not needed for reading
 
@@ -381,7 +381,7 @@ class ServiceOperations(TableHandle):
         """
         from pyhudi.admin.run_service import clean  # noqa: PLC0415 - not needed for reading
         from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
-        from pyhudi.config.clean_options import CleanOptions  # noqa: PLC0415 - as above
+        from pyhudi.config.retention_options import CleanOptions  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = CleanOptions.of(handle.options).keeping(policy, retain)
@@ -430,7 +430,7 @@ class ServiceOperations(TableHandle):
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
         from pyhudi.admin.run_service import archive  # noqa: PLC0415 - not needed for reading
-        from pyhudi.config.archive_options import ArchiveOptions  # noqa: PLC0415 - as above
+        from pyhudi.config.retention_options import ArchiveOptions  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = ArchiveOptions.of(handle.options).keeping(min_commits, max_commits)

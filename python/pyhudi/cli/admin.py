@@ -9,30 +9,28 @@ import pyarrow as pa
 import typer
 
 from pyhudi.cli.arguments import (
+    CreateMode,
     Delimiter,
     DryRun,
     FileFormat,
-    Location,
-    Memory,
-    Yes,
-    parse_names,
-    parse_pairs,
-)
-from pyhudi.cli.command import FINDINGS, Call, CommandFunction, command, commands
-from pyhudi.cli.files import rows_of
-from pyhudi.cli.table_arguments import (
-    CreateMode,
     Index,
     Key,
+    Location,
+    Memory,
     Mode,
     OrderBy,
     PartitionBy,
     TableType,
     Type,
     Version,
+    Yes,
     new_table,
+    parse_names,
+    parse_pairs,
     parse_schema,
 )
+from pyhudi.cli.command import FINDINGS, Call, CommandFunction, command, commands
+from pyhudi.cli.files import rows_of
 
 
 def add_to(app: typer.Typer) -> None:

@@ -18,7 +18,7 @@ from pyhudi.cli.json_reader import json_rows
 from pyhudi.cli.json_writer import flat, json_lines
 from pyhudi.config.formatting import printable
 from pyhudi.errors import ConfigError
-from pyhudi.input.lazy_rows import LazyRows
+from pyhudi.input.batches import LazyRows
 
 _NAMES = {Format.parquet: "parquet", Format.arrow: "ipc"}
 

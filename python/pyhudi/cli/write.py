@@ -15,26 +15,24 @@ from pyhudi.cli.arguments import (
     DataFile,
     Delimiter,
     FileFormat,
+    Index,
+    Key,
     Location,
     Memory,
+    OrderBy,
+    PartitionBy,
+    TableType,
+    Type,
+    Version,
     Where,
     Yes,
+    new_table,
     parse_commit_metadata,
     parse_names,
     parse_pairs,
 )
 from pyhudi.cli.command import Call, CommandFunction, commands
 from pyhudi.cli.files import rows_of
-from pyhudi.cli.table_arguments import (
-    Index,
-    Key,
-    OrderBy,
-    PartitionBy,
-    TableType,
-    Type,
-    Version,
-    new_table,
-)
 from pyhudi.errors import TableNotFound
 
 

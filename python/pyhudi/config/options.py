@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
 from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.catalog_sync_options import SyncOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.extra_metadata import COMMIT_METADATA_PREFIX
@@ -38,8 +36,8 @@ from pyhudi.config.property_names import (
     TIMEZONE,
     URL_ENCODE,
 )
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions, TtlOptions
 from pyhudi.config.timestamp_keygen_options import TIME_KEYS
-from pyhudi.config.ttl_options import TtlOptions
 from pyhudi.config.unknown_options import option_error
 from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import OrcOptions, WriteOptions

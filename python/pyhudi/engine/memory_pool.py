@@ -1,4 +1,4 @@
-"""Settings of memory allocators, which keep free pages that the system counts as used.
+"""The memory limit of one task, and allocators, which keep free pages that count as used.
 
 A process with a memory limit allocates from the system, and releases free pages between the stages
 of its work. Without a limit it keeps them, which is faster.
@@ -6,6 +6,7 @@ of its work. Without a limit it keeps them, which is faster.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,9 @@ from contextlib import contextmanager
 from functools import cache
 
 import pyarrow as pa
+
+from pyhudi.engine.protocol import Engine
+from pyhudi.errors import ConfigError
 
 
 class _LowMemoryUsers:
@@ -97,3 +101,20 @@ def _c_function(name: str) -> Callable[..., object]:
 
 def _nothing(*_: int) -> None:
     """Do nothing."""
+
+
+_MIN_MEMORY = 1 << 20
+
+
+def task_memory(limit: int | None, engine: Engine) -> int:
+    """Return one task's share of a memory limit; by default of a quarter of the machine's memory.
+
+    Raises `ConfigError` if the limit is below a megabyte or not a number.
+    """
+    if limit is None:
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise ConfigError(f"memory_limit is {limit!r}", hint="Give an integer number of bytes.")
+    if limit < _MIN_MEMORY:
+        raise ConfigError(f"memory_limit is {limit}; it must be at least {_MIN_MEMORY} bytes")
+    return limit // engine.tasks_per_process

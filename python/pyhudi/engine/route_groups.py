@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.partitioned_spill import PartitionedSpill
+from pyhudi.engine.spill import PartitionedSpill
 
 _SPILL = 2
 """A spill has several copies of its rows in memory while it writes them."""

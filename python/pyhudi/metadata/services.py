@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT, COMPACTION, DELTA_COMMIT, Instant
-from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.log import warn
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.consistency import is_ordinary

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
+from pyhudi.query.file_pruning import scan_slices
 from pyhudi.query.row_pairing import MatchTask, bucket_count, image_schema, plan_side
-from pyhudi.query.snapshot import scan_slices
 from pyhudi.slices.file_slice import LOG_ORDER, FileSlice, LogFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, key_columns, merge_rule
 from pyhudi.slices.slice_builder import GroupKey

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyhudi.errors import ConfigError
 from pyhudi.input.conform import data_schema
-from pyhudi.query.snapshot import plan_scan
+from pyhudi.query.file_pruning import plan_scan
 from pyhudi.schema.key_generator import KeySpec
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where

@@ -1,4 +1,4 @@
-"""Selects the file slices that a scan reads, and explains the selection.
+"""From a scan to read tasks: selects the file slices, explains the selection. No data is read.
 
 Partitions and files come from the metadata table if it can be used, otherwise from a listing.
 Partitions that cannot match are pruned by statistics before their files are listed, slices by
@@ -28,7 +28,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
-from pyhudi.slices.read_tasks import ScanRequest
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.layout_change import AGAIN
 from pyhudi.timeline.staleness import check_listing_complete, check_snapshot_readable
@@ -215,3 +215,29 @@ class Pruner:
         )
         if rings is not None:
             yield "bucket index (hash ring)", lambda slices: prune_by_ring(table, slices, rings)
+
+
+def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:
+    """Return one task for every file slice that may have matching rows, in order of their keys.
+
+    Raises `UnsupportedTableFeature` if a slice has an unsupported merge rule.
+    """
+    return slice_tasks(table, request, scan_slices(table, request), merge_rule(table))
+
+
+def scan_slices(table: TableSnapshot, request: ScanRequest) -> list[FileSlice]:
+    """Return the slices that a scan reads, without those that cannot match."""
+    return select_file_slices(table, request).slices
+
+
+def output_columns(
+    names: Sequence[str], columns: Sequence[str] | None, *, meta: Sequence[str], meta_fields: bool
+) -> tuple[str, ...]:
+    """Return the columns of a scan's result: the requested ones in that order, else all.
+
+    names: all columns of the table. meta: those of them that are Hudi's own.
+    """
+    if columns is None:
+        return tuple(name for name in names if meta_fields or name not in meta)
+    extra = [name for name in meta if name not in columns] if meta_fields else []
+    return (*extra, *columns)

@@ -28,7 +28,7 @@ from pyhudi.query.commit_range import (
     check_range_end,
     select_commits,
 )
-from pyhudi.query.snapshot import plan_scan
+from pyhudi.query.file_pruning import plan_scan
 from pyhudi.schema.predicates import Where, both
 from pyhudi.slices.file_size_checks import checks_sizes
 from pyhudi.slices.file_system_view import FileSystemView

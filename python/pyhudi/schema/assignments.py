@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.conform import check_elements
 from pyhudi.input.literals import literal
-from pyhudi.input.null_elements import check_elements
 from pyhudi.schema.arrow_expression_parser import Field, tree_of
 from pyhudi.schema.computed_columns import Names, SetValue
 from pyhudi.schema.predicate_literals import of_text

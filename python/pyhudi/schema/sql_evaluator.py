@@ -18,7 +18,6 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.ambiguous_precedence import AND_OR, has_bits
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_expressions import (
     Literal,
@@ -41,7 +40,7 @@ from pyhudi.schema.sql_operators import (
     null_safe,
     truth,
 )
-from pyhudi.schema.sql_parser import number, too_deep
+from pyhudi.schema.sql_parser import AND_OR, has_bits, number, too_deep
 
 Resolve = Callable[[Any], Value]
 """Returns the column that an `exp.Column` names. Raises if it does not exist."""

@@ -1,4 +1,8 @@
-"""Parses a caller's SQL into a syntax tree, within limits. It does not interpret nodes."""
+"""Parses a caller's SQL into a syntax tree, within limits. It does not interpret nodes.
+
+sqlglot parses `a % b * c` in one way or another by its release, and `a = b IS NULL` differently
+from Spark. Such an expression needs parentheses here: it is refused, never read by chance.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.ambiguous_precedence import AND_OR, check_order
 
 _MAX_DIGITS = 400
 """More digits than any number of a column has, also a double with all its digits."""
@@ -65,7 +68,7 @@ def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
     """Parse one SQL expression.
 
     Raises `ConfigError` for an invalid expression, for one that needs parentheses
-    (`ambiguous_precedence.py`), and for one that is nested too deep: the parser takes more of
+    (see `check_order`), and for one that is nested too deep: the parser takes more of
     Python's stack with each level, and some thirty levels always fit.
     """
     try:
@@ -126,3 +129,68 @@ _QUOTES = (
 )
 _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
 _INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
+
+
+_ADDING = (exp.Add, exp.Sub, exp.DPipe)
+_MULTIPLYING = (exp.Mul, exp.Div, exp.Mod)
+_TELLING = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.Between,
+    exp.In,
+    exp.Like,
+    exp.ILike,
+    exp.RegexpLike,
+)
+_SIDES = ("this", "expression", "low", "high")
+
+
+AND_OR = "SQL says AND and OR, where Python says & and |."
+
+
+def has_bits(tree: Any) -> bool:
+    """Return whether it has bit operators, which users of data frames take for AND and OR."""
+    return tree.find(exp.BitwiseAnd, exp.BitwiseOr) is not None
+
+
+def check_order(tree: Any, what: str) -> None:
+    """Raise `ConfigError` for nested operators that need parentheses."""
+    for node in tree.walk():
+        for side in _SIDES:
+            operand = node.args.get(side)
+            if isinstance(operand, _within(type(node), side)) or _is_put(node, side, operand):
+                raise ConfigError(
+                    f"{what}: {node.sql()} is ambiguous",
+                    hint=AND_OR
+                    if has_bits(node)
+                    else "Put parentheses around the operands, and one with IS to the left.",
+                )
+
+
+def _is_put(node: Any, side: str, operand: Any) -> bool:
+    """Match `a = (b IS NULL)`: some releases add these parentheses where the caller had none."""
+    if not isinstance(node, _TELLING) or side == "this" or not isinstance(operand, exp.Paren):
+        return False
+    return isinstance(operand.this, exp.Is)
+
+
+def _within(node_type: type[Any], side: str) -> tuple[type[Any], ...]:
+    """Return the operators that need parentheses as an operand of this one."""
+    if node_type in _MULTIPLYING:
+        if side != "this":
+            return (*_ADDING, *_MULTIPLYING)
+        return (*_ADDING, *(_MULTIPLYING if node_type is exp.Mod else (exp.Mod,)))
+    if node_type in _ADDING:
+        return () if side == "this" else _ADDING
+    if node_type is exp.Neg:
+        return (*_ADDING, *_MULTIPLYING)
+    if node_type is exp.And:
+        return (exp.Or,)
+    return (*_TELLING, exp.Not) if node_type in _TELLING else ()

@@ -22,9 +22,8 @@ from pyhudi.config.actions import (
     ROLLBACK,
     Instant,
 )
-from pyhudi.config.archive_options import ArchiveOptions, HistoryOptions
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.compaction_options import CompactionOptions
+from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions
 from pyhudi.errors import ConfigError
 from pyhudi.services.clean_plan import last_clean
 from pyhudi.services.clean_policy import hours_before, pending_readers_of_past, retention

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyhudi.clock import Zone, format_instant
 from pyhudi.config.actions import COMMIT_ACTIONS, INDEXING, Instant
-from pyhudi.config.clean_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
+from pyhudi.config.retention_options import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, CleanOptions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
 

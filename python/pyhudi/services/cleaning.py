@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
-from pyhudi.config.clean_options import CleanOptions
 from pyhudi.config.file_names import is_partition_metadata
 from pyhudi.config.log import warn
+from pyhudi.config.retention_options import CleanOptions
 from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import AfterCommitWarning, retryable_conflict, without_hint

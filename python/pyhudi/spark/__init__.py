@@ -2,7 +2,7 @@
 
 Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and no Hudi JAR. Rows of a
 DataFrame (`write_rows.py`) never reach the driver: the same functions make and look up keys in
-`mapInArrow` steps, with a pickled context (`executor_context.py`). The driver counts
+`mapInArrow` steps, with a pickled context (`executor_steps.py`). The driver counts
 (`assigned_frame.py`), and one `exchange` routes each file's rows to the task that writes it
 (`file_routing.py`). If all slices are base files with unencoded columns, Spark reads the files
 itself (`native_parquet.py`, decision 24). Spark 4's data source (`source.py`, `stream.py`) plans in
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyhudi.spark.engine import SparkEngine
     from pyhudi.spark.hudi_format import read, write
     from pyhudi.spark.procedures import register_procedures
-    from pyhudi.spark.read_frames import read_incremental
     from pyhudi.spark.registration import register, register_source
     from pyhudi.spark.stream_sink import sink
+    from pyhudi.spark.to_dataframe import read_incremental
 
 __all__ = [
     "SparkEngine",
@@ -43,7 +43,7 @@ _MODULES = {
     "SparkHudiTable": "delta_style_table",
     "create_table": "create",
     "read": "hudi_format",
-    "read_incremental": "read_frames",
+    "read_incremental": "to_dataframe",
     "register": "registration",
     "register_procedures": "procedures",
     "register_source": "registration",

@@ -11,9 +11,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.config.meta_columns import PARTITION_PATH
-from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
-from pyhudi.spark.file_routing import ROUTE, Route, WriteRoute, check_all_written
+from pyhudi.spark.executor_steps import (
+    CachedFrames,
+    RemoteContext,
+    arrow_schema,
+    collect,
+    map_batches,
+)
+from pyhudi.spark.file_routing import (
+    ROUTE,
+    Route,
+    WriteRoute,
+    check_all_written,
+    route_names,
+    shuffle_partitions,
+)
 from pyhudi.spark.internal_columns import (
     ACTION,
     AT,
@@ -34,7 +46,6 @@ from pyhudi.spark.internal_columns import (
     with_fields,
 )
 from pyhudi.spark.key_steps import Count
-from pyhudi.spark.shuffle_balance import route_names, shuffle_partitions
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
 from pyhudi.write.assigned_rows import WRITE_STAGE

@@ -32,7 +32,7 @@ from pyhudi.spark.delta_style_merge_frame import (
     resolve_clauses,
 )
 from pyhudi.spark.executor_steps import CachedFrames, collect, job_group
-from pyhudi.spark.keyed_merge import merge_by_key
+from pyhudi.spark.merge_steps import merge_by_key
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.write_rows import assign_deletes
 from pyhudi.timeline.key_uniqueness import keys_are_unique

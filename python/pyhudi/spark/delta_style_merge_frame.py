@@ -16,8 +16,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.spark.case_sensitivity import case_counts, quote_name, resolve_name
 from pyhudi.spark.clause_types import ClauseValues, by_clause, cast_values
+from pyhudi.spark.column_compatibility import case_counts, quote_name, resolve_name
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
 Action = Literal["update", "delete", "insert"]

@@ -2,13 +2,16 @@
 
 An engine runs tasks and returns results to the driver. A step takes rows and returns rows, which
 stay on the executors. Nothing here depends on what the steps do.
+
+`RemoteContext` is the write's context of a step: what the driver planned, without access to the
+timeline. Executors make and look up keys with the same functions as a local write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +24,17 @@ from pyspark.sql import types as st
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.input.exact_casts import of_fixed_size
 from pyhudi.input.vectors import HUDI_TYPE
-from pyhudi.spark.engine import _Job, is_connect, local_property, with_description
-from pyhudi.spark.failures import raise_original, wrap_exceptions
+from pyhudi.schema.key_generator import KeySpec
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.spark.engine import (
+    _Job,
+    is_connect,
+    local_property,
+    raise_original,
+    with_description,
+    wrap_exceptions,
+)
 from pyhudi.spark.types import (
     _PLAIN,
     HAS_VARIANT,
@@ -31,6 +43,7 @@ from pyhudi.spark.types import (
     to_wire,
     wire_schema,
 )
+from pyhudi.write.write_context import WriteContext
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.Table]]
 """A function on the rows of one Spark task; picklable."""
@@ -236,3 +249,40 @@ def with_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows that came through Spark, with the columns and types of a schema again."""
     columns = [of_fixed_size(rows.column(field.name), field).cast(field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class RemoteContext(WriteContext):
+    """A context that can be pickled. Its engine is one thread of the task that uses it."""
+
+    spec: KeySpec | None = None
+    groups_with_slices: tuple[tuple[FileGroup, FileSlice], ...] = ()
+    """The file groups that may have the keys, each with the slice to read."""
+
+    @classmethod
+    def of(cls, context: WriteContext, partitions: Sequence[str] | None = ()) -> RemoteContext:
+        """Return the context for executors.
+
+        partitions: those whose file groups they need, None for all.
+        """
+        values = {field.name: getattr(context, field.name) for field in fields(WriteContext)}
+        groups, slices = context.groups(partitions) if partitions != () else ([], [])
+        groups_with_slices = tuple(zip(groups, slices, strict=True))
+        values["selected_index"] = context.index
+        return cls(**values, spec=context.key_spec(), groups_with_slices=groups_with_slices)
+
+    def key_spec(self) -> KeySpec:
+        """Return the driver's key specification."""
+        if self.spec is None:
+            raise AssertionError
+        return self.spec
+
+    def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
+        """Return file groups among those that the driver found."""
+        selected = None if partitions is None else set(partitions)
+        matches = [
+            (group, slice_)
+            for group, slice_ in self.groups_with_slices
+            if selected is None or slice_.partition in selected
+        ]
+        return [group for group, _ in matches], [slice_ for _, slice_ in matches]

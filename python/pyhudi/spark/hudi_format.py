@@ -38,11 +38,21 @@ from pyhudi.errors import (
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.selection import choose
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.spark.case_sensitivity import case_counts, rename_columns, resolve_name
-from pyhudi.spark.column_compatibility import check_zones, missing_columns
+from pyhudi.spark.column_compatibility import (
+    case_counts,
+    check_zones,
+    missing_columns,
+    rename_columns,
+    resolve_name,
+)
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import CachedFrames, arrow_schema, collect, map_batches
+from pyhudi.spark.executor_steps import (
+    CachedFrames,
+    RemoteContext,
+    arrow_schema,
+    collect,
+    map_batches,
+)
 from pyhudi.spark.hudi_options import (
     HUDIS_INDEX,
     OPERATION,
@@ -52,8 +62,8 @@ from pyhudi.spark.hudi_options import (
 )
 from pyhudi.spark.key_steps import PartitionPaths
 from pyhudi.spark.option_conflicts import check_range_version, check_write_options
-from pyhudi.spark.read_frames import read as read_snapshot
 from pyhudi.spark.to_dataframe import frame_of
+from pyhudi.spark.to_dataframe import read as read_snapshot
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.write import input_rows

@@ -15,8 +15,7 @@ from pyhudi.errors import HudiError
 from pyhudi.index import tagging
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.slices.tagged_rows import group_values, row_numbers
-from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import chunks, key_chunks, with_types
+from pyhudi.spark.executor_steps import RemoteContext, chunks, key_chunks, with_types
 from pyhudi.spark.internal_columns import AT, BYTES, CROSSED, EXISTING, SEQ, STRETCH, TASK
 from pyhudi.write import row_sizes
 from pyhudi.write.duplicate_policy import drop_existing_keys

@@ -20,7 +20,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError, UnsupportedTableFeature
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
-from pyhudi.spark.case_sensitivity import quote_name
+from pyhudi.spark.column_compatibility import quote_name
 from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 

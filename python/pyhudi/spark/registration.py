@@ -11,9 +11,8 @@ from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.read_frames import read, read_incremental
-from pyhudi.spark.size_estimates import pack_sizes
-from pyhudi.spark.to_dataframe import frame_of
+from pyhudi.spark.scan_frame import pack_sizes
+from pyhudi.spark.to_dataframe import frame_of, read, read_incremental
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
 

@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.slices.write_base import write_file
 from pyhudi.spark.engine import attempt_of
-from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import collect, map_batches
+from pyhudi.spark.executor_steps import RemoteContext, collect, map_batches
 from pyhudi.spark.internal_columns import SEQ
 from pyhudi.spark.key_steps import Batches, KeyRows
 from pyhudi.timeline.commit_metadata import WriteStat

@@ -19,8 +19,7 @@ from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, row_numbers
 from pyhudi.slices.write_tasks import BASE_ROW, FileGroup
-from pyhudi.spark.executor_context import RemoteContext
-from pyhudi.spark.executor_steps import chunks, key_chunks, with_types
+from pyhudi.spark.executor_steps import RemoteContext, chunks, key_chunks, with_types
 from pyhudi.spark.internal_columns import ASSIGNED, DESTINATION, GROUP, NEW, REMOVE, SEQ, UPDATE
 from pyhudi.spark.key_steps import Batches, with_existing
 

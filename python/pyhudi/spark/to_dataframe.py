@@ -6,18 +6,20 @@ Spark's file sources, and a shuffle pairs records that moved between file groups
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.changes import Changes, Diff, diff_rows
 from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan
+from pyhudi.api.table import open_table
+from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError, HudiError
-from pyhudi.query.change_reader import change_task, diff_task
-from pyhudi.query.moved_rows import pair_moved_rows
+from pyhudi.query.change_reader import change_task, diff_task, pair_moved_rows
 from pyhudi.slices.read import read_task
 from pyhudi.slices.task_packing import (
     Pack,
@@ -30,7 +32,7 @@ from pyhudi.slices.task_packing import (
 )
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.pushdown_frame import plan_frame
-from pyhudi.spark.size_estimates import estimate_bytes_read, estimate_size, pack_sizes
+from pyhudi.spark.scan_frame import estimate_bytes_read, estimate_size, pack_sizes
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -94,3 +96,80 @@ def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
             yield to_wire(batch, wire)
 
     return body
+
+
+def read(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    limit: int | None = None,
+    meta_fields: bool = False,
+    read_optimized: bool = False,
+    as_of: Moment | None = None,
+    memory_limit: int = 512 * 1024 * 1024,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Return the rows of a Hudi table as a DataFrame. Driver and executors need the pyhudi wheel.
+
+    Nothing is read before an action, and each action reads the snapshot at the time of this call.
+    Filters and projections of the DataFrame do not reach the files: pass `columns` and `where`
+    here. All columns are nullable.
+
+    Args:
+        spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
+        uri: location of the table, a path or a `file://` URI that driver and executors share.
+        columns: names in the order of the result; all columns by default.
+        where: a SQL expression, a pyarrow expression, or filter tuples; applied in the tasks.
+        limit: maximum number of rows.
+        meta_fields: include Hudi's meta columns, in front.
+        read_optimized: read base files only, without the newer records in log files.
+        as_of: read the table as of an earlier time; see `HudiTable.scan`.
+        memory_limit: bytes that log records may take in the memory of each task; the task spills
+            more of them to the executor's local files. Python workers live in
+            `spark.executor.memoryOverhead`.
+        storage_options: access to the storage, as in `pyhudi.open_table`.
+        options: `hoodie.…` options, as in `pyhudi.open_table`.
+
+    Raises:
+        TableNotFound: there is no table.
+        UnsupportedTableFeature: pyhudi does not support the table, or Spark does not support a
+            type; the message names it.
+        SchemaMismatch: columns or values of the filter do not match the schema.
+        ConfigError: an argument is wrong.
+        HistoryUnavailable: files of the snapshot have been cleaned, or a write was incomplete then.
+    """
+    engine = SparkEngine(spark)
+    table = open_table(
+        uri, engine=engine, storage_options=storage_options, options=options, as_of=as_of
+    )
+    scan = table.scan(
+        columns,
+        where,
+        limit=limit,
+        meta_fields=meta_fields,
+        read_optimized=read_optimized,
+        memory_limit=memory_limit,
+    )
+    return frame_of(scan)
+
+
+def read_incremental(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    start: Moment | None = None,
+    end: Moment | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+    **kwargs: Any,
+) -> DataFrame:
+    """Return the rows that commits of a range wrote: `HudiTable.incremental` as a DataFrame.
+
+    kwargs: its other arguments, such as `columns`. Raises what it and its outputs raise.
+    """
+    engine = SparkEngine(spark)
+    table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
+    return frame_of(table.incremental(start, end, **kwargs))

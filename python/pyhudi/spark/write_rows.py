@@ -26,10 +26,10 @@ from pyhudi.index.protocol import TagResult
 from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import check_zones
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.executor_context import RemoteContext
 from pyhudi.spark.executor_steps import (
     CachedFrames,
     ChainedSteps,
+    RemoteContext,
     Step,
     arrow_schema,
     collect,

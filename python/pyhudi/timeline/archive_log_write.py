@@ -22,7 +22,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.storage.storage import Storage

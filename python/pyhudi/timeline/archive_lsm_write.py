@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import serde
 from pyhudi.timeline.lsm_manifest import (

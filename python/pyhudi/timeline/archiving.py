@@ -19,7 +19,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.archive_options import HistoryOptions
+from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.active import Timeline

@@ -11,7 +11,7 @@ the commit that they share.
 - An operation does not know where its rows are (`row_protocols.py`, decision 12): in memory, in
   local files or in a Spark DataFrame. Each of them assigns rows its way; a plan sees only the
   counts.
-- Data above a quarter of the memory limit spill to local files (`engine/partitioned_spill.py`),
+- Data above a quarter of the memory limit spill to local files (`engine/spill.py`),
   first by key hash, then by file group and partition (`spilled_rows.py`), from where tasks stream
   them.
 - Copy-on-write rewrites a base file by merging the rows into it with the reader that merges logs.

@@ -19,7 +19,7 @@ import pyarrow.types as pa_types
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
+from pyhudi.engine.spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.input.conform import data_schema

@@ -131,7 +131,7 @@ def _merge_source(
 ) -> AbstractContextManager[AssignedRows]:
     """Merge a source into the recovered table and yield the changes."""
     if is_spark_frame(source):
-        merged: AbstractContextManager[AssignedRows] = spark("keyed_merge").merge_by_key(
+        merged: AbstractContextManager[AssignedRows] = spark("merge_steps").merge_by_key(
             context, source, clauses
         )
         return merged

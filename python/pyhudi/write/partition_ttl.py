@@ -13,7 +13,7 @@ from dataclasses import replace
 from pyhudi.clock import Clock, SystemClock, format_instant, is_bootstrap, parse_instant
 from pyhudi.config.properties import parse_properties
 from pyhudi.config.property_names import BOOTSTRAP_PATH
-from pyhudi.config.ttl_options import BY, DAYS, TtlOptions
+from pyhudi.config.retention_options import TTL_DAYS, TTL_STRATEGY, TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
@@ -37,7 +37,7 @@ def expire_partitions(
     clock = clock or SystemClock()
     if options.days < 1:
         msg = "the number of days after which partitions expire is missing or less than 1"
-        raise ConfigError(msg, hint=f"Give days, or {DAYS}.")
+        raise ConfigError(msg, hint=f"Give days, or {TTL_DAYS}.")
     context = open_write(table, clock, input_rows.memory_limit(None))
     check_appends(context, _SERVICE, appends=False)
     if not context.config.partition_fields:
@@ -137,7 +137,7 @@ def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[
         created = None if data is None else parse_properties(data, file).get("commitTime")
         if created is None:
             msg = (
-                f"{BY} is KEEP_BY_CREATION_TIME: {file} does not contain the partition's "
+                f"{TTL_STRATEGY} is KEEP_BY_CREATION_TIME: {file} does not contain the partition's "
                 "creation time"
             )
             raise UnsupportedTableFeature(msg, hint="Use KEEP_BY_TIME, which uses the last write.")

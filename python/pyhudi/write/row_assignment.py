@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.engine.partitioned_spill import PartitionedSpill
+from pyhudi.engine.spill import PartitionedSpill
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values

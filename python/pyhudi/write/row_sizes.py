@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyhudi.clock import is_bootstrap
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.engine.partitioned_spill import RouteRows
+from pyhudi.engine.spill import RouteRows
 from pyhudi.slices import write_tasks
 from pyhudi.slices.row_selection import SelectedRows
 from pyhudi.timeline import Timeline

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.engine.partitioned_spill import PartitionedSpill, RouteRows
+from pyhudi.engine.spill import PartitionedSpill, RouteRows
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult

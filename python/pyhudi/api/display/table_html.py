@@ -1,17 +1,46 @@
-"""Notebook HTML of a table handle, and the head of the report page. No file is listed."""
+"""Notebook HTML of a table handle and of rows that are not read yet, and the report's head.
+
+A handle lists no file. A scan and changes are planned, which lists files, and not read. A
+difference is read only if the files to compare are small, because its counts are what a user wants
+to see.
+"""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pyhudi.api.display.html import Html, badge, grid, join, note, nothing, tag, value_text
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyhudi.api.display.html import (
+    Html,
+    badge,
+    facts,
+    grid,
+    join,
+    note,
+    nothing,
+    tag,
+    value_text,
+    with_far_times,
+)
 from pyhudi.api.display.html import facts as facts_grid
 from pyhudi.api.display.style import fragment
 from pyhudi.config.actions import Instant
-from pyhudi.config.formatting import instant_text
+from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
+from pyhudi.errors import HudiError
+from pyhudi.query.row_pairing import MatchTask
+from pyhudi.schema.predicates import format_expression
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.slices.read_tasks import scan_schema
+from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.read_tasks import ReadTask, scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
+
+if TYPE_CHECKING:
+    from pyhudi.api.changes import Changes, Diff
+    from pyhudi.api.scan import Scan
 
 _COLUMNS_MOST = 100
 
@@ -101,3 +130,163 @@ def _last(table: TableSnapshot, commit: Instant | None) -> object:
 def _count_text(instants: tuple[Instant, ...]) -> str:
     pending = sum(not instant.is_completed for instant in instants)
     return f"{len(instants):,} instants, {pending:,} of them pending"
+
+
+_READ_MOST = 16 * 1024 * 1024
+"""Maximum bytes of files for a difference that is read without being asked for."""
+_ROWS = 5
+_COLUMNS = 4
+_KINDS = {"i": "good", "u": "warm", "d": "bad"}
+_OPS = {"i": "inserted", "u": "updated", "d": "deleted"}
+
+
+def scan_html(scan: Scan) -> str:
+    """Return the notebook HTML of a scan: its request and what it would read, without rows."""
+    request = scan.request
+    request_facts: dict[str, object] = {}
+    if request.where is not None:
+        request_facts["where"] = tag(
+            "code", shorten(format_expression(request.where.expression), 400)
+        )
+    if scan.span is not None:
+        request_facts["range"] = _range(scan.span.start, scan.span.end)
+    if request.limit is not None:
+        request_facts["limit"] = count_text(request.limit, "row")
+    if request.read_optimized:
+        request_facts["files"] = "base files alone (read-optimized)"
+    try:
+        slices = [task.slice for task in scan.tasks]
+        partitions = len({slice_.partition for slice_ in slices})
+        request_facts["to read"] = f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
+    except HudiError as error:
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+    title = "incremental scan" if scan.span is not None else "scan"
+    return _lazy(title, scan.table.config.name, request_facts, scan.schema)
+
+
+def changes_html(changes: Changes) -> str:
+    """Return the notebook HTML of a change query, without rows."""
+    request = changes.request
+    request_facts: dict[str, object] = {"range": _range(request.start, request.end)}
+    if request.where is not None:
+        request_facts["where"] = tag(
+            "code", shorten(format_expression(request.where.expression), 400)
+        )
+    if request.limit is not None:
+        request_facts["limit"] = count_text(request.limit, "row")
+    try:
+        commits = len({task.instant for task in changes.tasks})
+        cases = Counter(task.case for task in changes.tasks)
+        by_case = ", ".join(f"{number:,} {case}" for case, number in sorted(cases.items()))
+        groups = count_text(len(changes.tasks), "file group")
+        request_facts["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (
+            by_case and f" ({by_case})"
+        )
+    except HudiError as error:
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+    return _lazy("changes", changes.table.config.name, request_facts, changes.schema)
+
+
+def diff_html(diff: Diff) -> str:
+    """Return the notebook HTML of a difference: row counts by operation, and the first rows."""
+    sides = [side.timeline.bound for side in (diff.before, diff.after)]
+    name = diff.after.config.name
+    request_facts: dict[str, object] = {
+        "between": " and ".join(instant_text(side) for side in sides)
+    }
+    try:
+        slices = _distinct_slices(diff.tasks)
+        request_facts["to compare"] = _slices(slices)
+        if sum(slice_.size for slice_ in slices) > _READ_MOST:
+            more = note("Nothing was read: count() and head() do, whatever the size.")
+            return _lazy("diff", name, request_facts, diff.schema, more)
+        counts, first = _read(diff.to_reader())
+    except HudiError as error:
+        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
+        return _lazy("diff", name, request_facts, diff.schema)
+    labels = [badge(f"{counts[op]:,} {verb}") for op, verb in _OPS.items()]
+    rows = _rows(first, diff.after.config.record_key_fields)
+    head = tag("div", tag("b", name), badge("diff"), join(labels), class_="head")
+    return fragment(head, facts(request_facts), rows)
+
+
+def _read(rows: pa.RecordBatchReader) -> tuple[Counter[str], pa.Table]:
+    counts: Counter[str] = Counter()
+    first: list[pa.RecordBatch] = []
+    rows_read = 0
+    for batch in rows:
+        value_counts = pc.value_counts(batch.column("op"))
+        ops, numbers = (
+            value_counts.field("values").to_pylist(),
+            value_counts.field("counts").to_pylist(),
+        )
+        counts.update(dict(zip(ops, numbers, strict=True)))
+        if rows_read < _ROWS:
+            first.append(batch.slice(0, _ROWS - rows_read))
+            rows_read += first[-1].num_rows
+    return counts, pa.Table.from_batches(first, rows.schema)
+
+
+def _rows(first: pa.Table, keys: Sequence[str]) -> Html:
+    """Return a grid of the first rows: the key, and of an update the columns that differ."""
+    if not first.num_rows:
+        return Html()
+    rows = []
+    for row in with_far_times(first).to_pylist():
+        before, after, op = row["before"] or {}, row["after"] or {}, row["op"]
+        record = after or before
+        key = join([tag("code", value_text(record.get(name))) for name in keys], ", ")
+        columns = row["changed"] if op == "u" else [name for name in record if name not in keys]
+        values = [
+            f"{name}: {_value(before, name)} → {_value(after, name)}"
+            if op == "u"
+            else f"{name}: {_value(record, name)}"
+            for name in columns[:_COLUMNS]
+        ]
+        more = len(columns) - _COLUMNS
+        values += [f"and {more} more"] if more > 0 else []
+        rows.append((badge(_OPS[op], _KINDS[op]), key, "; ".join(values)))
+    return grid(("", "key", "values"), rows)
+
+
+def _value(record: Mapping[str, Any], name: str) -> object:
+    value = value_text(record.get(name))
+    return "null" if value is None else value
+
+
+def _distinct_slices(tasks: Sequence[MatchTask]) -> list[FileSlice]:
+    """Return each slice once; several tasks may share one."""
+    slices = [side.slice for task in tasks for side in _sides(task)]
+    return list(dict.fromkeys(slices))
+
+
+def _sides(task: MatchTask) -> list[ReadTask]:
+    return [side for side in (task.before, task.after) if side is not None]
+
+
+def _slices(slices: Sequence[FileSlice]) -> str:
+    size = size_text(sum(slice_.size for slice_ in slices))
+    logs = sum(len(slice_.logs) for slice_ in slices)
+    text = f"{count_text(len(slices), 'file slice')} of {size}"
+    return text + (f" with {count_text(logs, 'log file')}" if logs else "")
+
+
+def _range(start: str | None, end: str | None) -> str:
+    begun = instant_text(start) if start else "the beginning"
+    return f"after {begun}, up to {instant_text(end) if end else 'the last commit'}"
+
+
+def _lazy(
+    title: str, name: str, request_facts: dict[str, object], schema: pa.Schema, *more: object
+) -> str:
+    head = tag("div", tag("b", name), badge(title), badge("not read yet"), class_="head")
+    return fragment(head, facts(request_facts), *more, _columns(schema))
+
+
+def _columns(schema: Iterable[pa.Field]) -> Html:
+    rows = [
+        (tag("code", value_text(column.name)), value_text(str(column.type))) for column in schema
+    ]
+    open_ = "" if len(rows) <= 12 else None
+    summary = tag("summary", f"{len(rows):,} columns")
+    return tag("details", summary, grid(("column", "type"), rows), open=open_)

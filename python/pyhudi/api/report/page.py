@@ -17,14 +17,14 @@ from pyhudi.api.display.html import Html, escape, facts, value_text
 from pyhudi.api.display.table_html import badges, data_columns, schema_grid, table_facts
 from pyhudi.api.display.timeline_picture import timeline_picture
 from pyhudi.api.report import charts
-from pyhudi.api.report.data import ReportData, collect_report_data
-from pyhudi.api.report.storage_map import (
+from pyhudi.api.report.charts import (
     HEIGHT,
     WIDTH,
     partition_name,
     partitions_of,
     storage_map,
 )
+from pyhudi.api.report.data import ReportData, collect_report_data
 from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, instant_text, size_text
