@@ -21,6 +21,7 @@ from rich.table import Table
 
 from pyhudi.cli.json_writer import cell_text, json_lines
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
+from pyhudi.input.type_tests import is_number
 
 _UNBOUNDED = 100_000
 """Line width in a file or a pipe, where nothing is cut or folded."""
@@ -45,7 +46,7 @@ class Printer:
             return
         grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
         for column in rows.schema:
-            right = _is_number(column.type)
+            right = is_number(column.type)
             name = printable(column.name)
             grid.add_column(name, justify="right" if right else "left", overflow="fold")
         columns = [
@@ -210,14 +211,6 @@ def _draw(grid: Table) -> None:
         console.print(grid)
     for line in captured.get().splitlines():
         sys.stdout.write(f"{line.rstrip()}\n")
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(data_type)
-        or pa.types.is_floating(data_type)
-        or pa.types.is_decimal(data_type)
-    )
 
 
 def _is_empty(value: Any) -> bool:

@@ -19,6 +19,7 @@ from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.errors import SchemaMismatch
 from pyhudi.input.batches import read_batches
 from pyhudi.input.exact_casts import cast_exactly
+from pyhudi.input.type_tests import is_list
 from pyhudi.input.vectors import check_vector, is_vector
 
 
@@ -112,13 +113,8 @@ def check_elements(column: pa.ChunkedArray[Any], what: str) -> None:
 def _has_lists(data_type: pa.DataType) -> bool:
     if pa.types.is_nested(data_type):
         fields = (data_type.field(at).type for at in range(data_type.num_fields))
-        return _is_list(data_type) or any(map(_has_lists, fields))
+        return is_list(data_type) or any(map(_has_lists, fields))
     return False
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(data_type) for test in tests)
 
 
 def _null_element(array: pa.Array[Any], path: str) -> str | None:
@@ -126,7 +122,7 @@ def _null_element(array: pa.Array[Any], path: str) -> str | None:
     data_type = array.type
     if not _has_lists(data_type):
         return None
-    if _is_list(data_type):
+    if is_list(data_type):
         elements = array.flatten()
         return path if elements.null_count else _null_element(elements, path)
     if pa.types.is_map(data_type):

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.input.required_fields import entries_of, restore_required_fields, with_nullable_fields
+from pyhudi.input.type_tests import is_date_or_timestamp, is_list, is_number, is_real, is_text
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -60,16 +61,16 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     source, target = column.type, field.type
     if source == target or pa.types.is_null(source):
         return _cast(column, field)
-    if pa.types.is_floating(target) and (_is_text(source) or is_real(source)):
+    if pa.types.is_floating(target) and (is_text(source) or is_real(source)):
         return _round_floats(column, field)
-    if _is_text(target) and not (_is_text(source) or is_spelled_alike(source)):
+    if is_text(target) and not (is_text(source) or is_spelled_alike(source)):
         why = f"CAST from {source} to {target} is unknown"
         raise _mismatch(column, field, why)
-    if _is_text(source) and pa.types.is_integer(target):
+    if is_text(source) and pa.types.is_integer(target):
         _check_decimal(column, field)
-    if _is_text(source) or _is_text(target):
+    if is_text(source) or is_text(target):
         return _cast(column, field)
-    if _is_moment(source) and _is_moment(target):
+    if is_date_or_timestamp(source) and is_date_or_timestamp(target):
         return _check_cast(column, field)
     return cast_exactly(column, field)
 
@@ -101,8 +102,8 @@ def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     (pyarrow 26).
     """
     source, target = column.type, field.type
-    is_list = pa.types.is_list(source) or pa.types.is_large_list(source)
-    if not is_list or not pa.types.is_fixed_size_list(target):
+    has_sizes = pa.types.is_list(source) or pa.types.is_large_list(source)
+    if not has_sizes or not pa.types.is_fixed_size_list(target):
         return column
     data_type = pa.list_(source.value_field, target.list_size)
     return pa.chunked_array(
@@ -166,7 +167,7 @@ def _intermediate_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
         )
     if pa.types.is_map(source) and pa.types.is_map(target):
         return pa.map_(source.key_type, _intermediate_type(source.item_type, target.item_type))
-    if _is_list(source) and _is_list(target):
+    if is_list(source) and is_list(target):
         items = _intermediate_type(source.value_type, target.value_type)
         return source if items == source.value_type else pa.list_(items)
     return source
@@ -313,7 +314,7 @@ def _leaves(
             yield from _leaves(child, new[at], f"{path}.{name}")
     elif pa.types.is_map(source.type):
         yield from _leaves(entries_of(source).flatten(), entries_of(converted).flatten(), path)
-    elif _is_list(source.type):
+    elif is_list(source.type):
         yield from _leaves(source.flatten(), converted.flatten(), path)
     else:
         yield path, source, converted
@@ -412,7 +413,7 @@ def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str
         return _incompatibility(
             source.key_type, target.key_type, f"{path}.key"
         ) or _incompatibility(source.item_type, target.item_type, f"{path}.value")
-    if _is_list(source):
+    if is_list(source):
         return _incompatibility(source.value_type, target.value_type, f"{path}.element")
     return ""
 
@@ -420,33 +421,14 @@ def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str
 def _type_group(data_type: pa.DataType) -> str:
     tests = {
         "boolean": pa.types.is_boolean,
-        "text": _is_text,
+        "text": is_text,
         "bytes": lambda t: (
             pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t)
         ),
-        "number": lambda t: pa.types.is_integer(t) or is_real(t),
+        "number": is_number,
         "date": pa.types.is_date,
         "timestamp": pa.types.is_timestamp,
         "time": pa.types.is_time,
-        "list": _is_list,
+        "list": is_list,
     }
     return next((name for name, test in tests.items() if test(data_type)), str(data_type.id))
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
-    return any(test(data_type) for test in tests)
-
-
-def is_real(data_type: pa.DataType) -> bool:
-    """Return whether a type has floats or decimals."""
-    return bool(pa.types.is_floating(data_type) or pa.types.is_decimal(data_type))
-
-
-def _is_moment(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_date(data_type) or pa.types.is_timestamp(data_type))
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(data_type) for test in tests)

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import CAST_ERRORS, cast_computed, is_real, sure_below
+from pyhudi.input.exact_casts import CAST_ERRORS, cast_computed, sure_below
+from pyhudi.input.type_tests import is_real
 
 
 def literal(value: Any, data_type: pa.DataType, what: str) -> pa.Scalar[Any]:

@@ -21,6 +21,7 @@ import pyarrow.types as at
 from pyhudi.clock import is_numpy_time, python_time
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, without_hint
 from pyhudi.input.exact_casts import cast_exactly, sure_below
+from pyhudi.input.type_tests import is_list, is_real
 
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 
@@ -143,7 +144,7 @@ def _has_reals(data_type: pa.DataType) -> bool:
     """Return whether NaN is a number in this type; pyarrow reads it as null, as in pandas."""
     if data_type.num_fields:
         return any(_has_reals(data_type.field(n).type) for n in range(data_type.num_fields))
-    return bool(at.is_floating(data_type) or at.is_decimal(data_type) or at.is_null(data_type))
+    return is_real(data_type) or bool(at.is_null(data_type))
 
 
 def _check_dicts(rows: Sequence[Any]) -> None:
@@ -362,13 +363,13 @@ def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
         ]
         keys = _read_as([key for key, _ in entries], data_type.key_type)
         return pa.map_(keys, _read_as([item for _, item in entries], data_type.item_type))
-    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+    if is_list(data_type):
         _check_no_instance(present, (*_FLAT, dict), "a list")
         items = _read_as(list(chain.from_iterable(present)), data_type.value_type)
         return data_type if items == data_type.value_type else pa.list_(items)
     if at.is_integer(data_type):
         _check_integers(present)
-    elif at.is_floating(data_type) or at.is_decimal(data_type):
+    elif is_real(data_type):
         return _read_real_as(present, data_type)
     elif at.is_timestamp(data_type) and _is_of_one_unit(present):
         # Elements of a NumPy array, which pyarrow reads in any unit that it is given.

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.type_tests import is_text
 from pyhudi.input.vectors import HUDI_TYPE, with_vector_metadata
 
 BLOB = "hudi.blob"
@@ -104,8 +105,7 @@ def variant_from_json(values: Any) -> Any:
         strings = strings.cast(strings.type.value_type)
     if pa.types.is_null(strings.type):
         strings = strings.cast(pa.string())
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
-    if not any(test(strings.type) for test in tests):
+    if not is_text(strings.type):
         msg = f"JSON is text, the values are {strings.type}"
         raise SchemaMismatch(msg, hint="Give strings, such as those of json.dumps.")
     return _convert(strings, _native.variants_from_json, PLAIN_VARIANT)

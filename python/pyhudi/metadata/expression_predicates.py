@@ -13,8 +13,8 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.input.type_tests import is_text
 from pyhudi.metadata.index_definitions import IndexDefinition
-from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import Conjunct
 
 _ZONES = timedelta(days=1)

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.predicate_literals import fits_column, is_text, python_value, to_scalar
+from pyhudi.input.type_tests import is_text
+from pyhudi.schema.predicate_literals import fits_column, python_value, to_scalar
 from pyhudi.schema.predicates import (
     And,
     Compare,

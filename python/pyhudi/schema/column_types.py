@@ -45,10 +45,6 @@ class Struct:
     props: Mapping[str, Json] = field(default_factory=dict)
     """Other properties of the Avro record."""
 
-    def field_named(self, name: str) -> Slot | None:
-        """Return the field of a name; None if there is none."""
-        return next((slot for slot in self.fields if slot.name == name), None)
-
 
 @dataclass(frozen=True)
 class Many:

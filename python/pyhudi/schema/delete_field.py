@@ -11,7 +11,7 @@ from pyhudi import _native
 from pyhudi.config.merge_mode import DELETE_FIELD, MergeConfig
 from pyhudi.config.meta_columns import IS_DELETED
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.schema.predicate_literals import is_text
+from pyhudi.input.type_tests import is_text
 
 
 def find_delete_markers(

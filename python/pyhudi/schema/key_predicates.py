@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.config.table_config import TableConfig
+from pyhudi.input.type_tests import is_text
 from pyhudi.schema.key_generator import _is_plain
-from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import Conjunct
 
 RECORD_KEY = "_hoodie_record_key"

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyhudi.config.merge_mode import find_unsupported_property
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.input.type_tests import is_text
 from pyhudi.schema.payloads import FieldMerge, field_merge, merge_on_rewrite, with_defaults
-from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.table_schema import TableSchema
 
 

@@ -20,6 +20,7 @@ import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.input.literals import format_value
+from pyhudi.input.type_tests import is_text
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -89,13 +90,6 @@ def python_value(value: pa.Scalar) -> Any:
     elif at.is_time64(value.type):
         value = value.cast(pa.time64("us"))
     return value.as_py()
-
-
-def is_text(data_type: pa.DataType) -> bool:
-    """Return whether a type has string values."""
-    return bool(
-        at.is_string(data_type) or at.is_large_string(data_type) or at.is_string_view(data_type)
-    )
 
 
 def within_column(

@@ -16,8 +16,8 @@ from sqlglot import exp
 
 from pyhudi.errors import SchemaMismatch
 from pyhudi.input.exact_casts import is_spelled_alike
-from pyhudi.schema.predicate_literals import is_text
-from pyhudi.schema.sql_expressions import Value, call, cast, is_number, null
+from pyhudi.input.type_tests import is_date_or_timestamp, is_number, is_text
+from pyhudi.schema.sql_expressions import Value, call, cast, null
 from pyhudi.schema.sql_functions import round_half_up
 
 _TYPES = {
@@ -68,7 +68,7 @@ def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
         return cast(value, data_type)
     if is_text(source):
         return _of_text(value, data_type, what)
-    if _is_moment(source) and _is_moment(data_type):
+    if is_date_or_timestamp(source) and is_date_or_timestamp(data_type):
         return _of_moment(value, data_type)
     if at.is_decimal(data_type) and at.is_decimal(source):
         return cast(round_half_up(value, data_type.scale, what), data_type)
@@ -83,10 +83,6 @@ def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
         f"{what}: CAST from {source} to {data_type} is unknown",
         hint="Give a pyarrow expression for it.",
     )
-
-
-def _is_moment(data_type: pa.DataType) -> bool:
-    return bool(at.is_date(data_type) or at.is_timestamp(data_type))
 
 
 _AS_ARROW = (

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.schema.predicate_literals import is_text, to_scalar
+from pyhudi.input.type_tests import is_number, is_text
+from pyhudi.schema.predicate_literals import to_scalar
 from pyhudi.schema.predicates import Conjunct, Path
 from pyhudi.schema.sql_parser import too_deep
 
@@ -139,11 +140,6 @@ def common_type(operands: Sequence[Operand], what: str) -> pa.DataType:
     for data_type in concrete[1:]:
         common = _both(common, data_type, what)
     return common
-
-
-def is_number(data_type: pa.DataType) -> bool:
-    """Return whether arithmetic accepts a type."""
-    return bool(at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type))
 
 
 def _literal_type(value: Any, others: Sequence[pa.DataType], what: str) -> pa.DataType | None:

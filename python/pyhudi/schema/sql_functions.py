@@ -16,7 +16,7 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.predicate_literals import is_text
+from pyhudi.input.type_tests import is_number, is_text
 from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
@@ -25,7 +25,6 @@ from pyhudi.schema.sql_expressions import (
     cast,
     common_type,
     in_type,
-    is_number,
     null,
     to_value,
 )

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.type_tests import is_number
 from pyhudi.schema.predicate_comparisons import (
     among_values,
     compare_any_floats,
@@ -35,7 +36,6 @@ from pyhudi.schema.sql_expressions import (
     check_size,
     common_type,
     in_type,
-    is_number,
     null,
     to_value,
 )

@@ -19,6 +19,7 @@ from pyhudi.config.property_names import BASE_FILE_FORMAT
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.decode_encodings import check_depth
+from pyhudi.input.type_tests import is_list, is_text
 from pyhudi.input.vectors import is_vector
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
@@ -98,7 +99,7 @@ def _check_times(data_type: pa.DataType, path: str) -> None:
         _check_times(field.type, f"{path}.{field.name}")
     if pa.types.is_map(data_type):
         _check_times(data_type.item_type, f"{path}.value")
-    elif _is_list(data_type):
+    elif is_list(data_type):
         _check_times(data_type.value_type, f"{path}.element")
 
 
@@ -109,9 +110,9 @@ def _check_lists(data_type: pa.DataType, path: str) -> None:
             _check_lists(field.type, f"{path}.{field.name}")
     elif pa.types.is_map(data_type):
         _check_lists(data_type.item_type, f"{path}.value")
-    elif _is_list(data_type):
+    elif is_list(data_type):
         inner = data_type.value_type
-        if _is_list(inner) and _is_list(inner.value_type):
+        if is_list(inner) and is_list(inner.value_type):
             msg = f"column {path!r} is {data_type}: lists nested three deep cannot be read back"
             raise UnsupportedTableFeature(
                 msg,
@@ -189,7 +190,7 @@ def _check_type(data_type: pa.DataType, path: str) -> None:
         _check_fields(data_type, f"{path}.")
     elif pa.types.is_map(data_type):
         _check_type(data_type.item_type, f"{path}.value")
-    elif _is_list(data_type):
+    elif is_list(data_type):
         _check_type(data_type.value_type, f"{path}.element")
 
 
@@ -207,7 +208,7 @@ def _without_form(data_type: pa.DataType) -> str:
         return "Give the struct a field, or make the column a bool."
     if pa.types.is_map(data_type) and not _is_text(data_type.key_type):
         return "Use string keys, or a list of structs with key and value."
-    if _is_list(data_type) and pa.types.is_map(data_type.value_type):
+    if is_list(data_type) and pa.types.is_map(data_type.value_type):
         # Parquet's two-level lists, which Hudi writes, cannot be read back with maps in them.
         return "Make its elements structs with the map as a field."
     if pa.types.is_fixed_size_binary(data_type) and data_type.byte_width == 0:
@@ -226,10 +227,4 @@ def _decimal_without_form(data_type: pa.DataType) -> str:
 def _is_text(data_type: pa.DataType) -> bool:
     if pa.types.is_dictionary(data_type):
         return _is_text(data_type.value_type)
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.string_view().equals)
-    return any(test(data_type) for test in tests)
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    tests = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(test(data_type) for test in tests)
+    return is_text(data_type)

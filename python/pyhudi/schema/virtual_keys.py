@@ -13,9 +13,9 @@ from pyhudi import _native
 from pyhudi.config.metadata_names import BLOOM_FILTERS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.input.type_tests import is_text
 from pyhudi.schema.key_generator import COMPLEX, NON_PARTITION, check_key_generator
 from pyhudi.schema.key_generator import SIMPLE as SIMPLE_KEYS
-from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.table_schema import TableSchema, field_at
 
 VIRTUAL = "hoodie.populate.meta.fields is false"

@@ -11,9 +11,9 @@ import pyarrow.types as at
 
 from pyhudi import _native
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
+from pyhudi.input.type_tests import is_text
 from pyhudi.schema.key_generator import add_keys, column_at
 from pyhudi.schema.predicate_comparisons import conjuncts_for_footers
-from pyhudi.schema.predicate_literals import is_text
 from pyhudi.schema.predicates import filter_rows
 from pyhudi.schema.table_schema import narrow_column
 from pyhudi.slices.bootstrap import source_spec

@@ -16,6 +16,7 @@ from pyspark.sql import types as st
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.semi_structured import is_variant
+from pyhudi.input.type_tests import is_list
 
 _PLAIN = {
     pa.null(): st.NullType,
@@ -94,7 +95,7 @@ def _width(data_type: pa.DataType) -> int:
         return sum(_width(field.type) for field in data_type)
     if at.is_map(data_type):
         return _width(data_type.key_type) + _width(data_type.item_type)
-    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+    if is_list(data_type):
         return _width(data_type.value_type)
     if at.is_string(data_type) or at.is_large_string(data_type):
         return _TEXT_WIDTH
@@ -147,7 +148,7 @@ def _wire_type(data_type: pa.DataType, column: str) -> pa.DataType:
     if at.is_map(data_type):
         key = _wire_type(data_type.key_type, f"{column}.key")
         return pa.map_(key, _wire_field(data_type.item_field, f"{column}.value"))
-    if at.is_list(data_type) or at.is_large_list(data_type) or at.is_fixed_size_list(data_type):
+    if is_list(data_type):
         return pa.list_(_wire_field(data_type.value_field, f"{column}.element"))
     return _wire_plain(data_type, column)
 

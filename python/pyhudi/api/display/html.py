@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.input.exact_casts import with_leaves
+from pyhudi.input.type_tests import is_number
 
 _VOID = frozenset({"br", "meta", "input"})
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -96,7 +97,7 @@ def rows_grid(table: pa.Table, max_rows: int) -> Html:
     """Return the first rows of an Arrow table as a grid."""
     few = with_far_times(table.slice(0, max_rows))
     names = few.column_names
-    numbers = [at for at, field in enumerate(few.schema) if _is_number(field.type)]
+    numbers = [at for at, field in enumerate(few.schema) if is_number(field.type)]
     # Columns may share a name, so rows cannot be mappings.
     columns = [few.column(at).to_pylist() for at in range(few.num_columns)]
     rows = [[value_text(value) for value in row] for row in zip(*columns, strict=True)]
@@ -140,11 +141,3 @@ def note(text: object) -> Html:
 def badge(text: object, kind: str = "") -> Html:
     """Return a short label."""
     return tag("span", text, class_=f"badge {kind}".strip())
-
-
-def _is_number(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(data_type)
-        or pa.types.is_floating(data_type)
-        or pa.types.is_decimal(data_type)
-    )
