@@ -15,7 +15,7 @@ import pytest
 import pyhudi
 from pyhudi import _native
 from pyhudi.admin.check_findings import CheckResult
-from pyhudi.admin.check_keys import FEW, MOST, KeyRules, compare, summarize
+from pyhudi.admin.check_keys import FEW, MAX_EXAMPLES, KeyRules, compare, summarize
 from pyhudi.clock import SystemClock
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.lock_options import CONFLICT_RETRIES
@@ -463,10 +463,10 @@ def doubled(count: int, *, files: int) -> pa.Table:
 
 
 def test_findings_of_one_kind_are_counted_beyond_a_number() -> None:
-    count = MOST + 5
+    count = MAX_EXAMPLES + 5
     rows, once = doubled(count, files=count), KeyRules(one_table=True, index=False)
     found = summarize(compare(once, "0", rows, Attempt(0, 0, 0)))
-    assert len(found) == MOST + 1
+    assert len(found) == MAX_EXAMPLES + 1
     assert found[-1].found == "5 more of this kind"
     assert compare(KeyRules(one_table=False, index=False), "0", rows, Attempt(0, 0, 0)) == []
 

@@ -235,7 +235,7 @@ def test_diff_html_shows_counts_and_rows(
     assert updated[1] == "k003"
     assert f"note: n → {HOSTILE}" in updated[2]
     assert "v: 3 → 1003" in updated[2]
-    monkeypatch.setattr(table_html, "_READ_MOST", 0)
+    monkeypatch.setattr(table_html, "_MAX_BYTES_TO_READ", 0)
     unread = Page(diff._repr_html_())
     assert "not read yet" in [element.text for element in unread.all("span", "badge")]
     assert not any("inserted" in element.text for element in unread.all("span", "badge"))

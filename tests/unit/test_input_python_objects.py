@@ -40,8 +40,8 @@ LIKE = pa.schema(
 )
 
 
-def taken(data: Any, like: pa.Schema | None = LIKE, *, uneven: bool = True) -> pa.Table:
-    schema, batches = read_batches(data, like, uneven=uneven)
+def taken(data: Any, like: pa.Schema | None = LIKE, *, allow_missing_keys: bool = True) -> pa.Table:
+    schema, batches = read_batches(data, like, allow_missing_keys=allow_missing_keys)
     return pa.Table.from_batches(batches, schema)
 
 
@@ -197,8 +197,8 @@ def test_input_objects_nan_error_has_hint() -> None:
 
 def test_input_objects_need_all_keys_where_missing_is_ambiguous() -> None:
     with pytest.raises(ConfigError, match="row 1 has no 'n', which other rows have"):
-        taken([{"n": 1, "text": "a"}, {"text": "b"}], uneven=False)
-    assert taken([{"n": 1}, {"n": None}], uneven=False).num_rows == 2
+        taken([{"n": 1, "text": "a"}, {"text": "b"}], allow_missing_keys=False)
+    assert taken([{"n": 1}, {"n": None}], allow_missing_keys=False).num_rows == 2
 
 
 def test_without_a_table_types_come_from_the_values() -> None:
@@ -401,7 +401,7 @@ def test_values_nested_too_deeply_are_refused(levels: int, *, in_dicts: bool) ->
     array = np.empty(1, object)
     array[0] = deep
     for data in ([{"x": deep}], {"x": [deep]}, pd.DataFrame({"x": [deep]}), {"x": array}):
-        with pytest.raises(UnsupportedTableFeature, match=r"column 'x' has .* in one another"):
+        with pytest.raises(UnsupportedTableFeature, match=r"column 'x' has .* nested"):
             taken(data, None)
     with pytest.raises(HudiError):
         taken([{"tags": deep}])

@@ -46,7 +46,7 @@ def test_option_aliases_use_first_name_present() -> None:
 def test_numbers_and_choices() -> None:
     assert parse_int({"n": " 12 "}, "n", default=3) == 12
     assert parse_int({}, "n", default=3) == 3
-    assert parse_int({"n": "0"}, "n", default=3, least=0) == 0
+    assert parse_int({"n": "0"}, "n", default=3, minimum=0) == 0
     assert number({"x": "1e-9"}, "x", lambda value: value > 0, "above 0", 1.0) == 1e-9
     assert parse_enum({"c": "sNaPpY"}, "c", ("gzip", "SNAPPY"), "gzip") == "SNAPPY"
     assert parse_enum({}, "c", ("gzip", "SNAPPY"), "gzip") == "gzip"
@@ -57,8 +57,8 @@ def test_numbers_and_choices() -> None:
     [
         (lambda options: parse_bool(options, "o", default=True), "yes"),
         (lambda options: parse_int(options, "o", default=1), "0"),
-        (lambda options: parse_int(options, "o", default=1, least=0), "-1"),
-        (lambda options: parse_int(options, "o", default=1, most=9), "10"),
+        (lambda options: parse_int(options, "o", default=1, minimum=0), "-1"),
+        (lambda options: parse_int(options, "o", default=1, maximum=9), "10"),
         (lambda options: parse_int(options, "o", default=1), "1.5"),
         (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "nan"),
         (lambda options: number(options, "o", lambda value: value > 0, "above 0", 1.0), "much"),
@@ -81,7 +81,7 @@ def check_old_mode(options: Mapping[str, str]) -> None:
 class Declared(OptionGroup):
     derived: str = "no option"
     switch: bool | None = flag(("s", "old.s"), "a", default=None, shown="it depends")
-    count: int = integer("i", "b", default=3, least=2, most=9)
+    count: int = integer("i", "b", default=3, minimum=2, maximum=9)
     share: float = decimal("x", "c", lambda value: 0 < value < 1, "between 0 and 1", default=0.5)
     codec: str = choice("c", "d", ("gzip", "SNAPPY"), default="gzip")
     word: str = text("t", "e")
@@ -137,7 +137,7 @@ def test_class_is_one_of_the_supported_with_or_without_its_package() -> None:
     for name, package in (("C", ""), ("other.A", "org.")):
         with pytest.raises(UnsupportedTableFeature, match=f"k is '{name}'") as raised:
             parse_class({"k": name}, "k", ("A", "B"), package=package)
-        assert raised.value.hint == "Give one of A, B."
+        assert raised.value.hint == "Choose one of A, B."
 
 
 @pytest.mark.parametrize("name", ["hoodie.metadata.enable", "hoodie.enable.data.skipping"])

@@ -154,4 +154,4 @@ def test_scan_schema_allows_nulls_in_nested_types() -> None:
 def test_narrowest_column_is_of_fixed_width() -> None:
     columns = pa.schema([("a", pa.string()), ("b", pa.int64()), ("c", pa.int32())])
     assert narrow_column(columns) == "b"
-    assert narrow_column(columns, besides=["b", "c"]) == "a"
+    assert narrow_column(columns, excluded=["b", "c"]) == "a"

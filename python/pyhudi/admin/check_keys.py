@@ -29,7 +29,7 @@ _KEY_BYTES = 12
 """Low estimate of a key's bytes in a file."""
 _ROW_BYTES = 1024
 """Bytes of a key with its locations while it is compared."""
-MOST = 100
+MAX_EXAMPLES = 100
 """Maximum number of places with keys of one finding type in one part; the rest is counted."""
 FEW = 10
 """Maximum number of keys of one finding type at one place with a finding each; more are summed
@@ -323,10 +323,10 @@ def _by_place(
     yield from (
         grouped.drop_columns(["key_list"])
         .append_column("keys", first_keys)
-        .slice(0, MOST)
+        .slice(0, MAX_EXAMPLES)
         .to_pylist()
     )
-    remaining = pc.sum(grouped.column("key_count").slice(MOST)).as_py()
+    remaining = pc.sum(grouped.column("key_count").slice(MAX_EXAMPLES)).as_py()
     if remaining:
         yield KeysFound(finding_type, severity, "", (), remaining, "", "")
 

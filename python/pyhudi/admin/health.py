@@ -32,7 +32,7 @@ from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat
 
-_LOGS_MOST = 8
+_MAX_LOGS = 8
 """Number of log files of a slice above which each read spends more on opening them than on rows."""
 _LOG_SHARE = 5
 """A file group is worth compacting if its log bytes are at least this fraction of its base file."""
@@ -243,7 +243,7 @@ def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advic
         for slice_ in slices
         if slice_.logs
         and slice_.key not in planned
-        and (len(slice_.logs) >= _LOGS_MOST or _log_share(slice_) * _LOG_SHARE >= 1)
+        and (len(slice_.logs) >= _MAX_LOGS or _log_share(slice_) * _LOG_SHARE >= 1)
     ]
     pending_plans = table.timeline.pending_compactions
     if pending_plans:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import (
-    LEAST_LOG_FILES,
+    MIN_LOG_FILES,
     CompactionOptions,
     LogCompactionOptions,
 )
@@ -75,8 +75,8 @@ def log_compact(
     """Run `HudiTable.log_compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check_request(asked)
-    if options.least < LEAST_LOG_FILES:
-        raise ConfigError(f"min_log_files must be at least {LEAST_LOG_FILES}, not {options.least}")
+    if options.least < MIN_LOG_FILES:
+        raise ConfigError(f"min_log_files must be at least {MIN_LOG_FILES}, not {options.least}")
     run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
     return run(opened, options, asked)
 

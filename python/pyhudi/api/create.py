@@ -335,7 +335,7 @@ def _schema_and_rows(schema_or_data: Any) -> tuple[pa.Schema, pa.Table | None]:
     if isinstance(schema_or_data, pa.Schema):
         check_reserved(schema_or_data)
         return data_schema(plain_schema(schema_or_data)), None
-    rows = read_table(schema_or_data, uneven=True)
+    rows = read_table(schema_or_data, allow_missing_keys=True)
     check_reserved(rows.schema)
     return data_schema(rows.schema), rows
 

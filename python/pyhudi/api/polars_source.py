@@ -25,7 +25,7 @@ from pyhudi.schema.predicates import Where
 if TYPE_CHECKING:
     from pyhudi.api.scan import Scan
 
-_LEAST = (1, 22)
+_MIN_RELEASE = (1, 22)
 """Earlier releases lose filters that they cannot push down, so that queries return other rows."""
 
 
@@ -51,7 +51,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
 
 def check_release(version: str) -> None:
     """Raise `ConfigError` for a polars release that returns wrong rows."""
-    if tuple(int(part) for part in version.split(".")[:2]) < _LEAST:
+    if tuple(int(part) for part in version.split(".")[:2]) < _MIN_RELEASE:
         raise ConfigError(
             f"polars {version} loses filters of lazy queries over this source",
             hint="Use polars 1.22 or later, or to_polars().",

@@ -142,7 +142,7 @@ class GlueCatalog:
                 TableName=name,
                 PartitionInputList=chunk,
             )
-            _check(response, besides="AlreadyExistsException")
+            _check(response, ignored_code="AlreadyExistsException")
 
     def move_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
@@ -164,7 +164,7 @@ class GlueCatalog:
                 TableName=name,
                 PartitionsToDelete=chunk,
             )
-            _check(response, besides="EntityNotFoundException")
+            _check(response, ignored_code="EntityNotFoundException")
 
     def _update_partitions(
         self, database: str, name: str, inputs: Sequence[Mapping[str, Any]], batch: int
@@ -263,11 +263,11 @@ def _batches(items: Sequence[Any], size: int) -> list[list[Any]]:
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
 
-def _check(response: Mapping[str, Any], besides: str = "") -> None:
+def _check(response: Mapping[str, Any], ignored_code: str = "") -> None:
     errors = [
         error
         for error in response.get("Errors") or ()
-        if error.get("ErrorDetail", {}).get("ErrorCode") != besides
+        if error.get("ErrorDetail", {}).get("ErrorCode") != ignored_code
     ]
     if errors:
         raise StorageError(f"AWS Glue: {errors}")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pyhudi.cli.json_writer import is_binary
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.input.exact_casts import cast_computed, sure_below
+from pyhudi.input.exact_casts import cast_computed, exact_integer_bound
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 
@@ -72,7 +72,7 @@ def check_exact_integers(numbers: Column, texts: Column, name: str) -> None:
 
 def may_be_rounded(numbers: Column) -> Column:
     """Return which floats are so large that their type cannot hold all integers of that size."""
-    bound = float(sure_below(numbers.type))
+    bound = float(exact_integer_bound(numbers.type))
     return pc.greater_equal(pc.abs(numbers.cast(pa.float64())), bound)
 
 

@@ -18,17 +18,19 @@ MAX_SCHEMA = 8 << 20
 """Maximum bytes of an Avro schema; the core accepts none with more than 100,000 types."""
 
 
-def parse_json(text: str | bytes, where: str, *, most: int = MAX_TEXT, is_file: bool = True) -> Any:
+def parse_json(
+    text: str | bytes, where: str, *, max_bytes: int = MAX_TEXT, is_file: bool = True
+) -> Any:
     """Return the value of a JSON text.
 
     Raises `CorruptTable` for text that is not JSON, with the byte offset if it is known, and for
-    values nested too deeply; `UnsupportedTableFeature` for more than `most` bytes.
+    values nested too deeply; `UnsupportedTableFeature` for more than `max_bytes`.
 
     where: the file, or, without `is_file`, the place of the text.
     """
     file = where if is_file else None
-    if len(text) > most:
-        msg = f"{where}: JSON of {len(text)} bytes, {most} at most"
+    if len(text) > max_bytes:
+        msg = f"{where}: JSON of {len(text)} bytes, {max_bytes} at most"
         raise UnsupportedTableFeature(msg)
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)

@@ -143,7 +143,7 @@ class ClusteringOptions(OptionGroup):
         f"{_PLAN}small.file.limit",
         "cluster base files below this size",
         default=300 * 1024 * 1024,
-        least=0,
+        minimum=0,
     )
     max_group_bytes: int = integer(
         f"{_PLAN}max.bytes.per.group", "maximum bytes of a group", default=2 * 1024 * 1024 * 1024
@@ -178,13 +178,13 @@ class ClusteringOptions(OptionGroup):
         f"{_PLAN}daybased.lookback.partitions",
         "partitions of `RECENT_DAYS`; 0: all",
         default=2,
-        least=0,
+        minimum=0,
     )
     skip_latest: int = integer(
         f"{_PLAN}daybased.skipfromlatest.partitions",
         "newest partitions to skip",
         default=0,
-        least=0,
+        minimum=0,
     )
     begin: str = text(f"{_PLAN}cluster.begin.partition", "first partition of `SELECTED_PARTITIONS`")
     end: str = text(f"{_PLAN}cluster.end.partition", "last partition of `SELECTED_PARTITIONS`")

@@ -52,7 +52,7 @@ NUM_AND_TIME = "num_and_time"
 NUM_OR_TIME = "num_or_time"
 _TRIGGERS = (NUM_COMMITS, AFTER_LAST_REQUEST, TIME_ELAPSED, NUM_AND_TIME, NUM_OR_TIME)
 
-LEAST_LOG_FILES = 2
+MIN_LOG_FILES = 2
 """Minimum number of log files of a log compaction: fewer need no merge."""
 
 
@@ -111,10 +111,16 @@ class CompactionOptions(OptionGroup):
         "hoodie.compaction.target.io", "MiB per compaction", default=512_000
     )
     log_size: int = integer(
-        "hoodie.compaction.logfile.size.threshold", "minimum bytes of log files", default=0, least=0
+        "hoodie.compaction.logfile.size.threshold",
+        "minimum bytes of log files",
+        default=0,
+        minimum=0,
     )
     log_number: int = integer(
-        "hoodie.compaction.logfile.num.threshold", "minimum number of log files", default=0, least=0
+        "hoodie.compaction.logfile.num.threshold",
+        "minimum number of log files",
+        default=0,
+        minimum=0,
     )
     target_days: int = integer(
         "hoodie.compaction.daybased.target.partitions",
@@ -141,5 +147,5 @@ class LogCompactionOptions(OptionGroup):
         "hoodie.log.compaction.blocks.threshold",
         "minimum log files of a file group, and delta commits until it is due",
         default=5,
-        least=LEAST_LOG_FILES,
+        minimum=MIN_LOG_FILES,
     )

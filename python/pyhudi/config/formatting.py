@@ -55,17 +55,17 @@ def instant_text(instant: str | None) -> str:
     return f"{day} {time}" + (f".{instant[14:]}" if instant[14:] else "")
 
 
-def names_text(names: Sequence[str], most: int = 8) -> str:
+def names_text(names: Sequence[str], max_names: int = 8) -> str:
     """Join names with commas; of many, only the first."""
-    if len(names) <= most:
+    if len(names) <= max_names:
         return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most:,} more"
+    return f"{', '.join(names[:max_names])} and {len(names) - max_names:,} more"
 
 
-def shorten(text: str, most: int = _LONGEST) -> str:
+def shorten(text: str, max_length: int = _LONGEST) -> str:
     """Return the text on one line, cut if it is long."""
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return line if len(line) <= max_length else f"{line[: max_length - 3]}..."
 
 
 class HtmlRepr:

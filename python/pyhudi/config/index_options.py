@@ -48,7 +48,7 @@ _KINDS = (
 _HUDIS_ALONE = ("HBASE", "INMEMORY", "FLINK_STATE")
 """Types that a handle may have and that writes do not support."""
 _SAME = {"GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX}
-_MOST_BUCKETS = 99999
+_MAX_BUCKETS = 99999
 """More buckets would make file ids that look like random ones."""
 
 
@@ -86,7 +86,7 @@ class IndexOptions(OptionGroup):
         BUCKETS,
         "buckets per partition; with consistent hashing, initial buckets",
         default=256,
-        most=_MOST_BUCKETS,
+        maximum=_MAX_BUCKETS,
     )
     bucket_fields: tuple[str, ...] = name_list(
         BUCKET_FIELDS, "key columns to hash", shown="all key columns"

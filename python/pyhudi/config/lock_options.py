@@ -98,7 +98,7 @@ def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
 
 
 def _validity(options: Mapping[str, str]) -> int:
-    return parse_int(options, VALIDITY_SECS, default=60, least=10)
+    return parse_int(options, VALIDITY_SECS, default=60, minimum=10)
 
 
 def _renewal(options: Mapping[str, str]) -> int:
@@ -111,7 +111,7 @@ def _renewal(options: Mapping[str, str]) -> int:
 
 
 def _skew(options: Mapping[str, str]) -> int | None:
-    return parse_int(options, SKEW_MS, default=0, least=0) if SKEW_MS in options else None
+    return parse_int(options, SKEW_MS, default=0, minimum=0) if SKEW_MS in options else None
 
 
 def _prefers_writers(options: Mapping[str, str]) -> bool:
@@ -141,7 +141,7 @@ class LockOptions(OptionGroup):
         ),
     )
     retries: int = integer(
-        CONFLICT_RETRIES, "retries after a conflict. Hudi's default is 0", default=5, least=0
+        CONFLICT_RETRIES, "retries after a conflict. Hudi's default is 0", default=5, minimum=0
     )
     early_detection: bool = flag(
         "hoodie.write.concurrency.early.conflict.detection.enable",
@@ -174,7 +174,7 @@ class LockOptions(OptionGroup):
         default=60_000,
     )
     rounds: int = custom(
-        lambda options: 1 + parse_int(options, RETRIES, default=9, least=0),
+        lambda options: 1 + parse_int(options, RETRIES, default=9, minimum=0),
         option(RETRIES, "more tries to take the lock. Hudi's default is 50", default=9),
     )
     validity_ms: int = custom(
@@ -196,7 +196,7 @@ class LockOptions(OptionGroup):
     )
     file_path: str = text(FILE_PATH, "the directory of the lock", shown="the table's `.hoodie`")
     file_expires_ms: int = custom(
-        lambda options: parse_int(options, FILE_EXPIRE, default=0, least=0) * 60_000,
+        lambda options: parse_int(options, FILE_EXPIRE, default=0, minimum=0) * 60_000,
         option(FILE_EXPIRE, "minutes until a file lock expires; 0: never", default=0),
     )
     zookeeper: Mapping[str, str] = _settings(ZOOKEEPER, _ZOOKEEPER_NAMES, "ZooKeeper")

@@ -96,7 +96,7 @@ def new_table_config(new: NewTable) -> TableConfig:
     writable = [code for code in VERSIONS if table_version(code).writable]
     if new.version not in writable:
         msg = f"version is {new.version}: pyhudi does not create tables of this version"
-        raise ConfigError(msg, hint=f"Give one of {', '.join(map(str, writable))}.")
+        raise ConfigError(msg, hint=f"Choose one of {', '.join(map(str, writable))}.")
     version = table_version(new.version)
     _check(new, version)
     properties = {

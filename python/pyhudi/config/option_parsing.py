@@ -40,7 +40,11 @@ def check_one_switch(options: Mapping[str, str], first: str, second: str) -> Non
 
 
 def parse_int(
-    options: Mapping[str, str], *names: str, default: int, least: int = 1, most: int | None = None
+    options: Mapping[str, str],
+    *names: str,
+    default: int,
+    minimum: int = 1,
+    maximum: int | None = None,
 ) -> int:
     """Return an integer within bounds. Raises `ConfigError` for anything else."""
     name = _lookup(options, names)
@@ -48,8 +52,8 @@ def parse_int(
         return default
     text = options[name].strip()
     value = int(text) if text.isdecimal() else -1
-    if value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         msg = f"{name} is {options[name]!r}, not an integer {bounds}"
         raise ConfigError(msg, hint=f"Pass an integer {bounds}.")
     return value
@@ -105,7 +109,7 @@ def parse_class(
     text = options.get(name, default).strip()
     class_name = text.removeprefix(package) if package else text.rsplit(".", 1)[-1]
     if class_name not in (*supported, default):
-        raise refusal(options, name, f"{why}Give one of {', '.join(supported)}.")
+        raise refusal(options, name, f"{why}Choose one of {', '.join(supported)}.")
     return class_name
 
 
@@ -151,12 +155,12 @@ def flag(names: Names, meaning: str, *, default: bool | None, shown: str = "") -
 
 
 def integer(
-    names: Names, meaning: str, *, default: int, least: int = 1, most: int | None = None
+    names: Names, meaning: str, *, default: int, minimum: int = 1, maximum: int | None = None
 ) -> Any:
     """Declare a field that is an integer within bounds."""
     return custom(
         lambda options: parse_int(
-            options, *as_tuple(names), default=default, least=least, most=most
+            options, *as_tuple(names), default=default, minimum=minimum, maximum=maximum
         ),
         option(names, meaning, default),
     )

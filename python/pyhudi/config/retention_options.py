@@ -189,7 +189,7 @@ def _by_creation(options: Mapping[str, str]) -> bool:
 
 def _days(options: Mapping[str, str]) -> int:
     forever = options.get(TTL_DAYS, "").strip() == "-1"
-    return 0 if forever else parse_int(options, TTL_DAYS, default=0, least=0)
+    return 0 if forever else parse_int(options, TTL_DAYS, default=0, minimum=0)
 
 
 def _check_class(options: Mapping[str, str]) -> None:

@@ -150,7 +150,9 @@ _MERGING = (
 """Prefixes of options about the winner among records of a key: without them rows are wrong."""
 
 
-def option_error(name: str, known: Collection[str], at_creation: Collection[str] = ()) -> HudiError:
+def option_error(
+    name: str, supported: Collection[str], at_creation: Collection[str] = ()
+) -> HudiError:
     """Return the error for an unknown option.
 
     at_creation: options that only the creation of a table accepts.
@@ -170,7 +172,7 @@ def option_error(name: str, known: Collection[str], at_creation: Collection[str]
             "hoodie.table.partial.update.mode, and hoodie.payload.delete.field with .marker.",
         )
     full = name if name.startswith("hoodie.") else f"hoodie.{name}"
-    near = difflib.get_close_matches(full, sorted({*known, *at_creation}), n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(full, sorted({*supported, *at_creation}), n=1, cutoff=_NEAR)
     if near:
         return ConfigError(f"the option {name!r} is unknown", hint=f"Did you mean {near[0]}?")
     for part, prefixes in _PARTS.items():

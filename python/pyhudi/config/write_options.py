@@ -128,20 +128,20 @@ class WriteOptions(RowOptions):
         "hoodie.parquet.small.file.limit",
         "inserts fill base files below this size, also of ORC; 0 turns it off",
         default=100 * 1024 * 1024,
-        least=0,
+        minimum=0,
     )
     rewrite_factor: int = integer(
         "pyhudi.small.file.rewrite.factor",
         "inserts rewrite a file of at most this many times their bytes, or below 1 MiB; 0: "
         "any small file, as in Hudi",
         default=20,
-        least=0,
+        minimum=0,
     )
     small_slices_per_partition: int = integer(
         "hoodie.merge.small.file.group.candidates.limit",
         "small file groups per partition that take inserts (merge-on-read)",
         default=1,
-        least=0,
+        minimum=0,
     )
     record_size_estimate: int = integer(
         "hoodie.copyonwrite.record.size.estimate",

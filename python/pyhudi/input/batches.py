@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.input.decode_encodings import plain_batch, plain_schema
 from pyhudi.input.python_objects import (
-    is_of_objects,
-    of_objects,
+    holds_objects,
+    object_column,
     table_from_columns,
     table_from_dicts,
 )
@@ -31,24 +31,25 @@ _HINT = (
 
 
 def read_batches(
-    data: Any, like: pa.Schema | None = None, *, uneven: bool = False
+    data: Any, table_schema: pa.Schema | None = None, *, allow_missing_keys: bool = False
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return the schema and the batches of Arrow data, data frames or Python objects.
 
     Accepts anything with `__arrow_c_stream__` or `__arrow_c_array__`, pyarrow's datasets and
     scanners, batches in a list or an iterator, a list of dicts and a dict of lists.
 
-    like: the table's columns. Python objects get their types, as do pandas columns of objects, and
-    pandas columns without a value. uneven: dicts may have different keys. Raises `ConfigError` for
-    other input, and if the library that produces the rows fails, also while they are read;
-    `SchemaMismatch` for a repeated column, an unknown extension type, and a value that does not
-    fit, is not UTF-8 or has more digits than its type; `UnsupportedTableFeature` for types nested
-    too deeply.
+    table_schema: the table's columns. Python objects get their types, as do pandas columns of
+    objects, and pandas columns without a value. allow_missing_keys: dicts may have different keys.
+
+    Raises `ConfigError` for other input, and if the library that produces the rows fails, also
+    while they are read; `SchemaMismatch` for a repeated column, an unknown extension type, and a
+    value that does not fit, is not UTF-8 or has more digits than its type;
+    `UnsupportedTableFeature` for types nested too deeply.
     """
     if isinstance(data, (list, tuple, Mapping)):
-        data = _of_objects(data, like, uneven=uneven)
+        data = _objects_table(data, table_schema, allow_missing_keys=allow_missing_keys)
     elif _is_frame(data, "pandas"):
-        data = _of_pandas(data, like)
+        data = _pandas_table(data, table_schema)
     schema, batches = _open_stream(data)
     plain = plain_schema(schema)
     read = _read(batches)
@@ -63,7 +64,7 @@ def is_read_once(data: Any) -> bool:
         return False
     if _is_frame(data, "pandas") or _is_frame(data, "polars"):
         return False
-    if isinstance(data, (pa.RecordBatchReader, Iterator)) or _is_of_datasets(data, "Scanner"):
+    if isinstance(data, (pa.RecordBatchReader, Iterator)) or _is_dataset_class(data, "Scanner"):
         return True
     return hasattr(data, "__arrow_c_stream__")
 
@@ -81,9 +82,9 @@ def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if _is_frame(data, "polars"):
         _check_no_objects(data)
     if _is_frame(data, "polars", "LazyFrame"):
-        return _of_lazy_frame(data)
+        return _stream_of_lazy_frame(data)
     if isinstance(data, Iterator):
-        return _of_batches(data)
+        return _stream_of_batches(data)
     what = f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}"
     if hasattr(data, "__arrow_c_stream__"):
         with _wrap_errors(what, _HINT):
@@ -92,9 +93,9 @@ def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if hasattr(data, "__arrow_c_array__"):
         with _wrap_errors(what, _HINT):
             return _open_stream(pa.record_batch(data))
-    if _is_of_datasets(data, "Dataset"):
+    if _is_dataset_class(data, "Dataset"):
         data = data.scanner()
-    if _is_of_datasets(data, "Scanner"):
+    if _is_dataset_class(data, "Scanner"):
         with _wrap_errors(what, _HINT):
             return _open_stream(data.to_reader())
     raise ConfigError(what, hint=_HINT)
@@ -105,7 +106,7 @@ def _is_frame(data: Any, library: str, name: str = "DataFrame") -> bool:
     return frame_type.__module__.split(".")[0] == library and frame_type.__name__ == name
 
 
-def _is_of_datasets(data: Any, name: str) -> bool:
+def _is_dataset_class(data: Any, name: str) -> bool:
     """Return whether data are of a class of `pyarrow.dataset`, without the slow import."""
     return any(
         base.__module__ == "pyarrow._dataset" and base.__name__ == name
@@ -113,15 +114,15 @@ def _is_of_datasets(data: Any, name: str) -> bool:
     )
 
 
-def _of_objects(data: Any, like: pa.Schema | None, *, uneven: bool) -> Any:
+def _objects_table(data: Any, table_schema: pa.Schema | None, *, allow_missing_keys: bool) -> Any:
     if isinstance(data, Mapping):
-        return table_from_columns(data, like)
+        return table_from_columns(data, table_schema)
     if data and isinstance(data[0], (pa.RecordBatch, pa.Table)):
         return iter(data)
-    return table_from_dicts(data, like, uneven=uneven)
+    return table_from_dicts(data, table_schema, allow_missing_keys=allow_missing_keys)
 
 
-def _of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _stream_of_batches(data: Iterator[Any]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Return record batches or tables of one schema, read one by one."""
     parts = _read(data)
     first = _check_batch(next(parts, None), None)
@@ -172,7 +173,7 @@ def _may_be_invalid(data_type: pa.DataType) -> bool:
     return any(_may_be_invalid(data_type.field(at).type) for at in range(data_type.num_fields))
 
 
-def _of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _stream_of_lazy_frame(frame: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """Run a polars query with the streaming engine, if this release returns its batches."""
     with _wrap_errors("the polars query fails"):
         _check_no_objects(frame)
@@ -226,29 +227,29 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 # --- pandas ---------------------------------------------------------------------------------------
 
 
-def _of_pandas(frame: Any, like: pa.Schema | None) -> pa.Table:
+def _pandas_table(frame: Any, table_schema: pa.Schema | None) -> pa.Table:
     """Return the columns of a pandas data frame, with named index levels among them.
 
     Columns of Python objects go through the checks of `python_objects.py`: pyarrow alone would
     truncate times to the type that it infers for all of them.
 
-    like: the table's columns; a column without values has no type of its own and gets the table's.
-    Raises `SchemaMismatch` for a repeated name, and for a column or value that cannot be converted
-    to Arrow.
+    table_schema: the table's columns; a column without values has no type of its own and gets the
+    table's. Raises `SchemaMismatch` for a repeated name, and for a column or value that cannot be
+    converted to Arrow.
     """
-    rows = _pandas_columns(_with_levels(frame), like)
-    if like is None:
+    rows = _pandas_columns(_with_levels(frame), table_schema)
+    if table_schema is None:
         return rows
     if not rows.num_columns and not len(frame):
-        return like.empty_table()
-    return _without_empty_types(rows, frozenset(like.names))
+        return table_schema.empty_table()
+    return _without_empty_types(rows, frozenset(table_schema.names))
 
 
 def _with_levels(frame: Any) -> Any:
     levels = [name for name in frame.index.names if name is not None]
-    twice = [name for name in levels if name in frame.columns]
-    if twice:
-        msg = f"the data frame has {twice[0]!r} as a column and as a level of its index"
+    repeated = [name for name in levels if name in frame.columns]
+    if repeated:
+        msg = f"the data frame has {repeated[0]!r} as a column and as a level of its index"
         raise SchemaMismatch(msg, hint="Leave the level out: frame.reset_index(drop=True).")
     frame = frame.reset_index(level=levels) if levels else frame
     if not frame.columns.is_unique:
@@ -258,14 +259,14 @@ def _with_levels(frame: Any) -> Any:
     return frame
 
 
-def _pandas_columns(frame: Any, like: pa.Schema | None) -> pa.Table:
-    are_objects = [is_of_objects(dtype) for dtype in frame.dtypes]
-    if not any(are_objects):
+def _pandas_columns(frame: Any, table_schema: pa.Schema | None) -> pa.Table:
+    hold_objects = [holds_objects(dtype) for dtype in frame.dtypes]
+    if not any(hold_objects):
         return _to_arrow(frame)
-    typed = iter(_to_arrow(frame.loc[:, [not are for are in are_objects]]).columns)
+    typed = iter(_to_arrow(frame.loc[:, [not are for are in hold_objects]]).columns)
     names = _to_arrow(frame.iloc[:0]).column_names
     columns = [
-        of_objects(frame.iloc[:, at], name, like) if are_objects[at] else next(typed)
+        object_column(frame.iloc[:, at], name, table_schema) if hold_objects[at] else next(typed)
         for at, name in enumerate(names)
     ]
     return pa.Table.from_arrays(columns, names)

@@ -23,9 +23,11 @@ from pyhudi.input.type_tests import is_list
 from pyhudi.input.vectors import check_vector, is_vector
 
 
-def read_table(data: Any, like: pa.Schema | None = None, *, uneven: bool = False) -> pa.Table:
+def read_table(
+    data: Any, table_schema: pa.Schema | None = None, *, allow_missing_keys: bool = False
+) -> pa.Table:
     """Read all rows of an input that `read_batches` accepts. Raises as it does."""
-    schema, batches = read_batches(data, like, uneven=uneven)
+    schema, batches = read_batches(data, table_schema, allow_missing_keys=allow_missing_keys)
     return pa.Table.from_batches(batches, schema)
 
 

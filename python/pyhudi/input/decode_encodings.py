@@ -53,7 +53,7 @@ def check_depth(field: pa.Field[Any], max_levels: int) -> None:
         level = [part for data_type in level for part in _parts(data_type)]
         if not level:
             return
-    msg = f"column {field.name!r} has more than {max_levels} lists, maps and structs in one another"
+    msg = f"column {field.name!r} has more than {max_levels} nested lists, maps and structs"
     raise UnsupportedTableFeature(msg, hint="Store the inner value as a string, such as JSON.")
 
 

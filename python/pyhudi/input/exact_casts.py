@@ -32,7 +32,7 @@ _MAX_DIGITS_256 = 76
 """Maximum digits of decimals of 128 and of 256 bits."""
 _MANTISSA = {64: 53, 32: 24, 16: 11}
 """Bits of an integer that a float of that width represents exactly."""
-_UNSURE = "Give integers; in pandas the types Int64 and int64[pyarrow] allow nulls."
+_AMBIGUOUS_HINT = "Give integers; in pandas the types Int64 and int64[pyarrow] allow nulls."
 
 
 def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
@@ -43,10 +43,10 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     """
     if column.type == field.type:
         return column
-    column = of_fixed_size(_plain(column), field)
-    apart = _incompatibility(column.type, field.type, field.name)
-    if apart:
-        raise _mismatch(column, field, apart)
+    column = to_fixed_size(_without_dictionary(column), field)
+    reason = _incompatibility(column.type, field.type, field.name)
+    if reason:
+        raise _mismatch(column, field, reason)
     return _check_cast(column, field)
 
 
@@ -57,13 +57,13 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     parsed, and values become strings if Arrow formats them as Spark does. Timestamps and dates
     become each other if nothing is lost.
     """
-    column = of_fixed_size(_plain(column), field)
+    column = to_fixed_size(_without_dictionary(column), field)
     source, target = column.type, field.type
     if source == target or pa.types.is_null(source):
         return _cast(column, field)
     if pa.types.is_floating(target) and (is_text(source) or is_real(source)):
         return _round_floats(column, field)
-    if is_text(target) and not (is_text(source) or is_spelled_alike(source)):
+    if is_text(target) and not (is_text(source) or has_spark_format(source)):
         why = f"CAST from {source} to {target} is unknown"
         raise _mismatch(column, field, why)
     if is_text(source) and pa.types.is_integer(target):
@@ -75,12 +75,12 @@ def cast_computed(column: Column, field: pa.Field[Any]) -> Column:
     return cast_exactly(column, field)
 
 
-def sure_below(data_type: pa.DataType) -> int:
+def exact_integer_bound(data_type: pa.DataType) -> int:
     """Return the bound below which floats of a type distinguish integers."""
     return 1 << _MANTISSA[data_type.bit_width]
 
 
-def is_spelled_alike(data_type: pa.DataType) -> bool:
+def has_spark_format(data_type: pa.DataType) -> bool:
     """Return whether Arrow formats values of a type as Spark does."""
     if pa.types.is_decimal(data_type):
         return 0 <= int(data_type.scale) <= _PLAIN_SCALE
@@ -91,11 +91,11 @@ def is_spelled_alike(data_type: pa.DataType) -> bool:
 # --- columns --------------------------------------------------------------------------------------
 
 
-def _plain(column: Column) -> Column:
+def _without_dictionary(column: Column) -> Column:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
+def to_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     """Return lists as lists of a fixed size, if the field has such.
 
     Arrow's own cast reads beyond the elements if a list is null, and crashes if there are none
@@ -107,11 +107,11 @@ def of_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
         return column
     data_type = pa.list_(source.value_field, target.list_size)
     return pa.chunked_array(
-        [_parse_fixed_size(chunk, data_type, field) for chunk in column.chunks], data_type
+        [_convert_to_fixed_size(chunk, data_type, field) for chunk in column.chunks], data_type
     )
 
 
-def _parse_fixed_size(
+def _convert_to_fixed_size(
     lists: pa.Array[Any], data_type: pa.FixedSizeListType, field: pa.Field[Any]
 ) -> pa.Array[Any]:
     size = data_type.list_size
@@ -134,14 +134,14 @@ def _parse_fixed_size(
 
 
 def _cast(column: Column, field: pa.Field[Any]) -> Column:
-    loose = with_nullable_fields(field.type)
+    nullable_type = with_nullable_fields(field.type)
     try:
-        converted = column.cast(with_nullable_fields(_intermediate_type(column.type, loose))).cast(
-            loose, safe=True
-        )
+        converted = column.cast(
+            with_nullable_fields(_intermediate_type(column.type, nullable_type))
+        ).cast(nullable_type, safe=True)
     except CAST_ERRORS as error:
         raise _mismatch(column, field, _example(column, field) or str(error)) from error
-    if loose == field.type:
+    if nullable_type == field.type:
         return converted
     try:
         chunks = [
@@ -156,8 +156,8 @@ def _intermediate_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
     """Return the intermediate type of a cast; `source` if Arrow's own cast is right."""
     if is_real(source) and is_real(target):
         # Between floats and decimals Arrow's own cast may give the neighbour of the nearest value.
-        apart = pa.types.is_decimal(source) != pa.types.is_decimal(target)
-        return pa.string() if apart else source
+        is_mixed = pa.types.is_decimal(source) != pa.types.is_decimal(target)
+        return pa.string() if is_mixed else source
     if pa.types.is_integer(source) and pa.types.is_decimal(target):
         # Arrow requires room for all integers of the type.
         return pa.decimal256(_MAX_DIGITS_256, target.scale)
@@ -176,15 +176,15 @@ def _intermediate_type(source: pa.DataType, target: pa.DataType) -> pa.DataType:
 def _check_cast(column: Column, field: pa.Field[Any]) -> Column:
     converted = _cast(column, field)
     try:
-        changed = _first_change(column, converted, field.name, every=False)
+        changed = _first_change(column, converted, field.name, all_types=False)
     except CAST_ERRORS as error:
         # The nearest float has more digits than a decimal holds.
         raise _mismatch(column, field, str(error)) from error
     if changed:
         raise _mismatch(column, field, changed)
-    unsure = _first_unsure(column, converted, field.name)
-    if unsure:
-        raise _mismatch(column, field, unsure, hint=_UNSURE)
+    ambiguous = _first_ambiguous(column, converted, field.name)
+    if ambiguous:
+        raise _mismatch(column, field, ambiguous, hint=_AMBIGUOUS_HINT)
     return converted
 
 
@@ -217,10 +217,14 @@ def _widening(source: pa.DataType, field: pa.Field[Any]) -> str:
     if not (pa.types.is_decimal(source) and pa.types.is_decimal(field.type)):
         return ""
     scale = max(source.scale, field.type.scale)
-    whole = max(data_type.precision - data_type.scale for data_type in (source, field.type))
-    if whole + scale > _MAX_DIGITS:
+    integer_digits = max(
+        data_type.precision - data_type.scale for data_type in (source, field.type)
+    )
+    if integer_digits + scale > _MAX_DIGITS:
         return ""
-    alter = f"table.alter().change_type({field.name!r}, 'decimal({whole + scale},{scale})')"
+    alter = (
+        f"table.alter().change_type({field.name!r}, 'decimal({integer_digits + scale},{scale})')"
+    )
     return f"Cast the column, or widen the table's: {alter}.execute()."
 
 
@@ -238,7 +242,7 @@ def _example(column: Column, field: pa.Field[Any]) -> str:
 def _describe_change(column: Column, intermediate: pa.DataType, field: pa.Field[Any]) -> str:
     try:
         converted = column.cast(intermediate).cast(with_nullable_fields(field.type), safe=False)
-        return _first_change(column, converted, field.name, every=True)
+        return _first_change(column, converted, field.name, all_types=True)
     except CAST_ERRORS:
         return ""
 
@@ -246,39 +250,39 @@ def _describe_change(column: Column, intermediate: pa.DataType, field: pa.Field[
 # --- what changed ---------------------------------------------------------------------------------
 
 
-def _first_change(column: Column, converted: Column, name: str, *, every: bool) -> str:
+def _first_change(column: Column, converted: Column, name: str, *, all_types: bool) -> str:
     """Describe the first value that differs in `converted`; "" if none does.
 
-    every: check all types, not only those that Arrow may change.
+    all_types: check all types, not only those that Arrow may change.
     """
-    for path, before, after in _pairs(column, converted, name):
-        if before.type == after.type or not (every or _may_lose(before.type, after.type)):
+    for path, before, after in _leaf_pairs(column, converted, name):
+        if before.type == after.type or not (all_types or _may_lose(before.type, after.type)):
             continue
-        place = "" if path == name else f" in {path}"
+        location = "" if path == name else f" in {path}"
         differs = pc.fill_null(_differs(before, after), fill_value=False)
         if pc.any(differs).as_py():
             old, new = before.filter(differs)[0], after.filter(differs)[0]
-            return f"{_format_distinct(old, new)}{place} would become {_format_value(new)}"
-        if every and pa.types.is_decimal(after.type):
+            return f"{_format_distinct(old, new)}{location} would become {_format_value(new)}"
+        if all_types and pa.types.is_decimal(after.type):
             is_over = _is_over(after)
             if pc.any(is_over).as_py():
-                return f"{_format_value(before.filter(is_over)[0])}{place} is out of range"
+                return f"{_format_value(before.filter(is_over)[0])}{location} is out of range"
     return ""
 
 
-def _first_unsure(column: Column, converted: Column, name: str) -> str:
+def _first_ambiguous(column: Column, converted: Column, name: str) -> str:
     """Describe the first float that represents several integers; "" if none does."""
-    for path, before, after in _pairs(column, converted, name):
+    for path, before, after in _leaf_pairs(column, converted, name):
         if pa.types.is_floating(before.type) and pa.types.is_integer(after.type):
-            bound = float(sure_below(before.type))
-            unsure = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), bound))
-            if len(unsure):
-                place = "" if path == name else f" in {path}"
-                return f"{_format_value(unsure[0])}{place} may be a rounded integer"
+            bound = float(exact_integer_bound(before.type))
+            ambiguous = before.filter(pc.greater_equal(pc.abs(before.cast(pa.float64())), bound))
+            if len(ambiguous):
+                location = "" if path == name else f" in {path}"
+                return f"{_format_value(ambiguous[0])}{location} may be a rounded integer"
     return ""
 
 
-def _pairs(
+def _leaf_pairs(
     column: Column, converted: Column, name: str
 ) -> Iterator[tuple[str, pa.Array[Any], pa.Array[Any]]]:
     for batch in pa.Table.from_arrays([column, converted], ["source", "converted"]).to_batches():
@@ -333,11 +337,11 @@ def _may_lose(source: pa.DataType, target: pa.DataType) -> bool:
 def _differs(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
     """Return for each value whether it differs in `converted`; null for nulls."""
     if pa.types.is_decimal(source.type) and pa.types.is_floating(converted.type):
-        return _differs_written(source, converted)
+        return _decimal_differs(source, converted)
     if pa.types.is_floating(source.type) and pa.types.is_decimal(converted.type):
         back = converted.cast(pa.string()).cast(source.type)
     elif pa.types.is_decimal(source.type) and pa.types.is_integer(converted.type):
-        back = converted  # the type may have no room for all whole numbers
+        back = converted  # the type may not hold all integers
     else:
         back = converted.cast(source.type, safe=False)
     differs = pc.not_equal(back, source)
@@ -346,26 +350,28 @@ def _differs(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
     return differs
 
 
-def _differs_written(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
+def _decimal_differs(source: pa.Array[Any], converted: pa.Array[Any]) -> Any:
     """Return for each decimal whether it differs from the float, formatted with its scale.
 
     A float can be formatted by its shortest digits, or by all that it has.
     """
     scale = source.type.scale
-    room = pa.decimal128(_MAX_DIGITS, scale)
+    wide_type = pa.decimal128(_MAX_DIGITS, scale)
     if pa.types.is_decimal256(source.type):
-        room = pa.decimal256(_MAX_DIGITS_256, scale)
+        wide_type = pa.decimal256(_MAX_DIGITS_256, scale)
     finite = pc.if_else(pc.is_finite(converted), converted, pa.scalar(0, converted.type))
-    shortest = finite.cast(pa.string()).cast(room)
-    in_full = finite.cast(pa.float64()).cast(source.type, safe=False)
-    return pc.and_(pc.not_equal(shortest, source), pc.not_equal(in_full, source))
+    shortest = finite.cast(pa.string()).cast(wide_type)
+    all_digits = finite.cast(pa.float64()).cast(source.type, safe=False)
+    return pc.and_(pc.not_equal(shortest, source), pc.not_equal(all_digits, source))
 
 
 def _is_over(converted: pa.Array[Any]) -> Any:
     """Return for each decimal whether it has more digits than its type, as after an unsafe cast."""
-    room = pa.decimal256(_MAX_DIGITS_256, converted.type.scale)
-    bound = pa.scalar(Decimal(10) ** (converted.type.precision - converted.type.scale), room)
-    return pc.fill_null(pc.greater_equal(pc.abs(converted.cast(room)), bound), fill_value=False)
+    wide_type = pa.decimal256(_MAX_DIGITS_256, converted.type.scale)
+    bound = pa.scalar(Decimal(10) ** (converted.type.precision - converted.type.scale), wide_type)
+    return pc.fill_null(
+        pc.greater_equal(pc.abs(converted.cast(wide_type)), bound), fill_value=False
+    )
 
 
 # --- types ----------------------------------------------------------------------------------------
@@ -382,8 +388,13 @@ def with_leaves(data_type: pa.DataType, leaf: Callable[[pa.DataType], pa.DataTyp
     return leaf(data_type)
 
 
-def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str:
-    """Return why two types are not compatible, at any depth; "" if they are."""
+def _incompatibility(
+    source: pa.DataType, target: pa.DataType, path: str, *, is_nested: bool = False
+) -> str:
+    """Return why two types are not compatible, at any depth; "" if they are.
+
+    is_nested: the path is of a part of the column. The error names the types of the column itself.
+    """
     if pa.types.is_dictionary(source):
         source = source.value_type
     if pa.types.is_null(source):
@@ -391,9 +402,9 @@ def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str
     if pa.types.is_timestamp(source) and source.tz is None and pa.types.is_date(target):
         return ""
     if _type_group(source) != _type_group(target):
-        if "." not in path:  # The error names the column and both types.
-            return "the types are not compatible"
-        return f"{path} is {source}, which is not compatible with {target}"
+        if is_nested:
+            return f"{path} is {source}, which is not compatible with {target}"
+        return "the types are not compatible"
     if pa.types.is_timestamp(source) and target.tz is None and source.tz not in (None, *UTC_ZONES):
         return (
             f"{path} has a time zone, and the table's column has none: convert it with "
@@ -404,18 +415,22 @@ def _incompatibility(source: pa.DataType, target: pa.DataType, path: str) -> str
         unknown = [field.name for field in source if field.name not in fields]
         if unknown:
             return f"the table has no {path}.{unknown[0]}"
-        twice = [field.name for field in source if source.get_field_index(field.name) < 0]
-        if twice:
-            return f"there is more than one {path}.{twice[0]}"
-        below = (_incompatibility(f.type, fields[f.name], f"{path}.{f.name}") for f in source)
-        return next((why for why in below if why), "")
-    if pa.types.is_map(source):
-        return _incompatibility(
-            source.key_type, target.key_type, f"{path}.key"
-        ) or _incompatibility(source.item_type, target.item_type, f"{path}.value")
-    if is_list(source):
-        return _incompatibility(source.value_type, target.value_type, f"{path}.element")
-    return ""
+        repeated = [field.name for field in source if source.get_field_index(field.name) < 0]
+        if repeated:
+            return f"there is more than one {path}.{repeated[0]}"
+        pairs = [(f.type, fields[f.name], f.name) for f in source]
+    elif pa.types.is_map(source):
+        pairs = [
+            (source.key_type, target.key_type, "key"),
+            (source.item_type, target.item_type, "value"),
+        ]
+    else:
+        pairs = [(source.value_type, target.value_type, "element")] if is_list(source) else []
+    reasons = (
+        _incompatibility(part, target_part, f"{path}.{name}", is_nested=True)
+        for part, target_part, name in pairs
+    )
+    return next(filter(None, reasons), "")
 
 
 def _type_group(data_type: pa.DataType) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import CAST_ERRORS, cast_computed, sure_below
+from pyhudi.input.exact_casts import CAST_ERRORS, cast_computed, exact_integer_bound
 from pyhudi.input.type_tests import is_real
 
 
@@ -59,7 +59,7 @@ def _is_kept(value: Any, converted: Any) -> bool:
     if isinstance(converted, float):
         return math.isinf(converted) == math.isinf(value)
     if isinstance(converted, int) and isinstance(value, float):
-        return converted == value and abs(value) < sure_below(pa.float64())
+        return converted == value and abs(value) < exact_integer_bound(pa.float64())
     if isinstance(converted, dict) and isinstance(value, Mapping):
         return set(value) <= set(converted) and all(
             _is_kept(value.get(name), item) for name, item in converted.items()

@@ -20,7 +20,7 @@ import pyarrow.types as at
 
 from pyhudi.clock import is_numpy_time, python_time
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, without_hint
-from pyhudi.input.exact_casts import cast_exactly, sure_below
+from pyhudi.input.exact_casts import cast_exactly, exact_integer_bound
 from pyhudi.input.type_tests import is_list, is_real
 
 Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -28,53 +28,57 @@ Column: TypeAlias = "pa.Array[Any] | pa.ChunkedArray[Any]"
 _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """The errors of pyarrow for a value."""
 _HINT = "Give each column values of one type."
-_FLAT = (str, bytes, bytearray, memoryview)
-"""Types that have items in Python and are one value."""
-_SINGLE = (*_FLAT, Number, date, time, dict, type(None))
+_STRINGS = (str, bytes, bytearray, memoryview)
+"""Types whose values have items in Python, but are single values."""
+_SINGLE_VALUES = (*_STRINGS, Number, date, time, dict, type(None))
 """Types that are not a column of values."""
 _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
-"""Classes that hold values of one column, besides Arrow's arrays."""
+"""Classes that hold values of one column, other than Arrow's arrays."""
 _ROWS_AND_ITEMS = 2
 """Dimensions of an array that has a list in each row."""
 _MAX_LEVELS = 128
 """Maximum levels of nested Python objects. A map's entries are pairs in a list: two levels."""
-_NO_VALUES = ("NAType", "NaTType")
-"""The missing values of pandas, besides None and NaN."""
+_MISSING_VALUES = ("NAType", "NaTType")
+"""Types of missing values in pandas, other than None and NaN."""
 
 
-def table_from_dicts(rows: Sequence[Any], like: pa.Schema | None, *, uneven: bool) -> pa.Table:
+def table_from_dicts(
+    rows: Sequence[Any], table_schema: pa.Schema | None, *, allow_missing_keys: bool
+) -> pa.Table:
     """Convert a list of dicts to a table; a key that only some rows have is null in the others.
 
-    like: the table's columns. uneven: rows may have different keys. Raises `SchemaMismatch` for a
-    value that does not fit, `ConfigError` for input that is not rows.
+    table_schema: the table's columns. allow_missing_keys: rows may have different keys. Raises
+    `SchemaMismatch` for a value that does not fit, `ConfigError` for input that is not rows.
     """
     _check_dicts(rows)
     if not rows:
-        if like is None:
+        if table_schema is None:
             raise ConfigError("the list is empty, so it has no columns", hint="Give a schema.")
-        return like.empty_table()
+        return table_schema.empty_table()
     keys = set(chain.from_iterable(rows))
-    if not uneven and set(map(len, rows)) != {len(keys)}:
+    if not allow_missing_keys and set(map(len, rows)) != {len(keys)}:
         at_fault = next(n for n, row in enumerate(rows) if len(row) < len(keys))
         missing = ", ".join(sorted(repr(key) for key in keys - set(rows[at_fault])))
         msg = f"row {at_fault} has no {missing}, which other rows have"
         raise ConfigError(msg, hint="Give all rows the same keys, None where there is no value.")
-    names = _in_order(keys, like)
-    return pa.table({name: _column([row.get(name) for row in rows], name, like) for name in names})
+    names = _order_names(keys, table_schema)
+    return pa.table(
+        {name: _column([row.get(name) for row in rows], name, table_schema) for name in names}
+    )
 
 
-def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa.Table:
+def table_from_columns(columns: Mapping[Any, Any], table_schema: pa.Schema | None) -> pa.Table:
     """Convert a dict of lists or arrays to a table. Raises as `table_from_dicts` does."""
-    names = _in_order(dict.fromkeys(columns), like)
+    names = _order_names(dict.fromkeys(columns), table_schema)
     arrays = {}
     for name in names:
         values = columns[name]
         if isinstance(values, (list, tuple)):
-            arrays[name] = _column(values, name, like)
-        elif is_of_objects(getattr(values, "dtype", None)):
-            arrays[name] = _of_object_array(values, name, like)
+            arrays[name] = _column(values, name, table_schema)
+        elif holds_objects(getattr(values, "dtype", None)):
+            arrays[name] = _object_array_column(values, name, table_schema)
         else:
-            arrays[name] = _as_array(values, name)
+            arrays[name] = _array_column(values, name)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         described = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
@@ -82,23 +86,23 @@ def table_from_columns(columns: Mapping[Any, Any], like: pa.Schema | None) -> pa
     return pa.table(arrays)
 
 
-def of_objects(column: Any, name: str, like: pa.Schema | None) -> Column:
+def object_column(column: Any, name: str, table_schema: pa.Schema | None) -> Column:
     """Convert a pandas column of objects; NaN is null, but not within lists and structs.
 
     Raises as `table_from_dicts` does.
     """
     _check_levels(column, name)
-    guess = _attempt(column, from_pandas=True)
-    if guess is not None and not _is_to_be_checked(guess.type):
-        if not guess.type.num_fields:
-            return guess
-        guess = _attempt(_null_for_nan(column), from_pandas=not _has_reals(guess.type))
-        if guess is not None:
-            return guess
-    return _column(_null_for_nan(column), name, like)
+    inferred = _try_convert(column, from_pandas=True)
+    if inferred is not None and not _may_have_changed(inferred.type):
+        if not inferred.type.num_fields:
+            return inferred
+        inferred = _try_convert(_null_for_nan(column), from_pandas=not _has_reals(inferred.type))
+        if inferred is not None:
+            return inferred
+    return _column(_null_for_nan(column), name, table_schema)
 
 
-def is_of_objects(data_type: Any) -> bool:
+def holds_objects(data_type: Any) -> bool:
     """Return whether a NumPy or pandas type means Python objects."""
     return str(data_type) == "object"
 
@@ -121,7 +125,7 @@ def _are_values(data: Any) -> bool:
     return isinstance(data, (pa.Array, pa.ChunkedArray)) or name in _ARRAYS
 
 
-def _attempt(values: Any, *, from_pandas: bool) -> Column | None:
+def _try_convert(values: Any, *, from_pandas: bool) -> Column | None:
     try:
         return pa.array(values, from_pandas=from_pandas)
     except _FAILURES:
@@ -129,13 +133,15 @@ def _attempt(values: Any, *, from_pandas: bool) -> Column | None:
 
 
 def _null_for_nan(column: Any) -> list[Any]:
-    return [None if absent else value for value, absent in zip(column, column.isna(), strict=True)]
+    return [
+        None if missing else value for value, missing in zip(column, column.isna(), strict=True)
+    ]
 
 
-def _is_to_be_checked(data_type: pa.DataType) -> bool:
+def _may_have_changed(data_type: pa.DataType) -> bool:
     """Return whether pyarrow may have changed values to fit the type that it inferred."""
     if data_type.num_fields:
-        return any(_is_to_be_checked(data_type.field(n).type) for n in range(data_type.num_fields))
+        return any(_may_have_changed(data_type.field(n).type) for n in range(data_type.num_fields))
     tests = (at.is_date, at.is_time, at.is_timestamp, at.is_binary, at.is_fixed_size_binary)
     return any(test(data_type) for test in tests)
 
@@ -157,33 +163,35 @@ def _check_dicts(rows: Sequence[Any]) -> None:
         raise ConfigError(msg, hint="Give a list of dicts, or of Arrow record batches.")
 
 
-def _in_order(keys: Any, like: pa.Schema | None) -> list[str]:
+def _order_names(keys: Any, table_schema: pa.Schema | None) -> list[str]:
     """Return the table's columns first, in its order, then others, sorted if they have no order."""
     for key in keys:
         if not isinstance(key, str):
             raise ConfigError(f"the key {key!r} is not a column name")
-    of_table = [name for name in (like.names if like is not None else ()) if name in keys]
+    of_table = [
+        name for name in (table_schema.names if table_schema is not None else ()) if name in keys
+    ]
     others = [key for key in keys if key not in of_table]
     return [*of_table, *(sorted(others) if isinstance(keys, set) else others)]
 
 
-def _of_object_array(values: Any, name: str, like: pa.Schema | None) -> Column:
+def _object_array_column(values: Any, name: str, table_schema: pa.Schema | None) -> Column:
     if hasattr(values, "isna"):
-        return of_objects(values, name, like)
-    return _column(values.tolist(), name, like)
+        return object_column(values, name, table_schema)
+    return _column(values.tolist(), name, table_schema)
 
 
-def _as_array(values: Any, name: str) -> Column:
+def _array_column(values: Any, name: str) -> Column:
     if isinstance(values, pa.ChunkedArray):
         return values
-    if isinstance(values, _SINGLE):
+    if isinstance(values, _SINGLE_VALUES):
         msg = f"column {name!r} is one {type(values).__qualname__}, not a list of values"
         raise ConfigError(msg, hint="Give a list of rows, also of one: [row].")
-    if is_of_objects(getattr(values, "dtype", None)):
+    if holds_objects(getattr(values, "dtype", None)):
         _check_levels(values, name)
     try:
         if is_tensor(values):
-            return _of_tensor(values)
+            return _tensor_column(values)
         return pa.array(values)
     except _FAILURES as error:
         raise SchemaMismatch(f"column {name!r} cannot be converted to Arrow: {error}") from error
@@ -197,7 +205,7 @@ def is_tensor(values: Any) -> bool:
     return is_array and isinstance(shape, tuple) and (foreign or len(shape) > 1)
 
 
-def _of_tensor(values: Any) -> Column:
+def _tensor_column(values: Any) -> Column:
     """Convert one dimension to plain values, two to a list of a fixed size in each row."""
     array = as_numpy(values)
     if array.ndim == 1:
@@ -222,17 +230,17 @@ def _check_levels(values: Any, name: str) -> None:
 
     It runs before pyarrow: pyarrow recurses as deep as the values do, and ends the process.
     """
-    level = _find_nested(values)
+    level = _find_containers(values)
     for _ in range(_MAX_LEVELS):
         if not level:
             return
         parts = [value.values() if isinstance(value, Mapping) else value for value in level]
-        level = _find_nested(list(chain.from_iterable(parts)))
-    msg = f"column {name!r} has values with too many lists and dicts in one another"
+        level = _find_containers(list(chain.from_iterable(parts)))
+    msg = f"column {name!r} has values with too many nested lists and dicts"
     raise UnsupportedTableFeature(msg, hint="Store the inner value as a string, such as JSON.")
 
 
-def _find_nested(values: Any) -> list[Any]:
+def _find_containers(values: Any) -> list[Any]:
     """Return the values that have values of their own, each once."""
     python_types = {
         python_type
@@ -244,11 +252,15 @@ def _find_nested(values: Any) -> list[Any]:
     return list({id(value): value for value in values if type(value) in python_types}.values())
 
 
-def _column(values: Sequence[Any], name: str, like: pa.Schema | None) -> Column:
+def _column(values: Sequence[Any], name: str, table_schema: pa.Schema | None) -> Column:
     _check_levels(values, name)
-    data_type = like.field(name).type if like is not None and name in like.names else None
+    data_type = (
+        table_schema.field(name).type
+        if table_schema is not None and name in table_schema.names
+        else None
+    )
     build = _infer_column if data_type is None else _column_builder(data_type, name)
-    values = _plain(values)
+    values = _plain_values(values)
     try:
         return build(values)
     except _FAILURES as error:
@@ -275,12 +287,12 @@ def _mismatch_text(data_type: pa.DataType | None, before: Sequence[Any]) -> str:
     return f"which is {pa.infer_type(before)} in the rows before"
 
 
-def _plain(values: Sequence[Any]) -> Sequence[Any]:
+def _plain_values(values: Sequence[Any]) -> Sequence[Any]:
     """Return the values with None for missing values of pandas, and NumPy's times as Python's."""
     python_types = set(map(type, values))
-    absent = {python_type for python_type in python_types if _is_no_value(python_type)}
-    if absent:
-        values = [None if type(value) in absent else value for value in values]
+    missing = {python_type for python_type in python_types if _is_missing_value(python_type)}
+    if missing:
+        values = [None if type(value) in missing else value for value in values]
     tensors = {python_type for python_type in python_types if _is_of_tensors(python_type)}
     if tensors:
         values = [as_numpy(value) if type(value) in tensors else value for value in values]
@@ -297,8 +309,10 @@ def _is_of_tensors(python_type: type) -> bool:
     return is_array and python_type.__module__.split(".")[0] not in converted_by_pyarrow
 
 
-def _is_no_value(python_type: type) -> bool:
-    return python_type.__name__ in _NO_VALUES and python_type.__module__.split(".")[0] == "pandas"
+def _is_missing_value(python_type: type) -> bool:
+    return (
+        python_type.__name__ in _MISSING_VALUES and python_type.__module__.split(".")[0] == "pandas"
+    )
 
 
 def _first_failure(
@@ -319,7 +333,7 @@ def _first_failure(
 
 def _infer_column(values: Sequence[Any]) -> Column:
     array = pa.array(values)
-    if _is_to_be_checked(array.type):
+    if _may_have_changed(array.type):
         _read_as(values, array.type)
     return array
 
@@ -337,7 +351,7 @@ def _column_builder(data_type: pa.DataType, name: str) -> Callable[[Sequence[Any
 
 
 def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
-    """Return the type as which pyarrow reads the values: the given one, except for some reals.
+    """Return the type as which pyarrow reads the values: `data_type`, except for some reals.
 
     Raises `TypeError` or `ValueError` for a value that pyarrow would change to fit.
     """
@@ -355,7 +369,7 @@ def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
             ]
         )
     if at.is_map(data_type):
-        _check_no_instance(present, _FLAT, "a dict or pairs")
+        _check_no_instance(present, _STRINGS, "a dict or pairs")
         entries = [
             entry
             for value in present
@@ -364,7 +378,7 @@ def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
         keys = _read_as([key for key, _ in entries], data_type.key_type)
         return pa.map_(keys, _read_as([item for _, item in entries], data_type.item_type))
     if is_list(data_type):
-        _check_no_instance(present, (*_FLAT, dict), "a list")
+        _check_no_instance(present, (*_STRINGS, dict), "a list")
         items = _read_as(list(chain.from_iterable(present)), data_type.value_type)
         return data_type if items == data_type.value_type else pa.list_(items)
     if at.is_integer(data_type):
@@ -381,8 +395,10 @@ def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
 
 def _present(values: Sequence[Any]) -> Sequence[Any]:
     present = [value for value in values if value is not None]
-    absent = {python_type for python_type in set(map(type, present)) if _is_no_value(python_type)}
-    return [value for value in present if type(value) not in absent] if absent else present
+    missing = {
+        python_type for python_type in set(map(type, present)) if _is_missing_value(python_type)
+    }
+    return [value for value in present if type(value) not in missing] if missing else present
 
 
 def _check_no_instance(
@@ -397,7 +413,7 @@ def _check_integers(values: Sequence[Any]) -> None:
     floats = [value for value in values if isinstance(value, float)]
     if not all(value.is_integer() for value in floats):
         raise ValueError("expected an integer")
-    if any(abs(value) >= sure_below(pa.float64()) for value in floats):
+    if any(abs(value) >= exact_integer_bound(pa.float64()) for value in floats):
         raise ValueError("a float of this size may be a rounded integer")
 
 

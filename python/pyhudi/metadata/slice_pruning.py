@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from pyhudi.metadata.min_max_pruning import exclude_by_stats
-from pyhudi.schema.key_predicates import KEYS_MOST
+from pyhudi.schema.key_predicates import MAX_KEYS
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -76,7 +76,7 @@ def with_values(
         list(values), hashed_by_value=definition.version > 1
     )
     keys = set(entries["record_key"].to_pylist())
-    return with_keys(table, slices, keys) if len(keys) <= KEYS_MOST else None
+    return with_keys(table, slices, keys) if len(keys) <= MAX_KEYS else None
 
 
 def within_bounds(

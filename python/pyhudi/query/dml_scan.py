@@ -92,4 +92,4 @@ def _request(
 
 
 def _as_stored(task: ReadTask, columns: tuple[str, ...], keys: KeySpec | None) -> ReadTask:
-    return replace(task, as_stored=True, output=columns, made_keys=keys)
+    return replace(task, as_stored=True, output=columns, generated_keys=keys)

@@ -81,7 +81,7 @@ class _Unreadable(Exception):
     """The expression has an unknown form."""
 
 
-# --- taking it apart ------------------------------------------------------------------------------
+# --- parsing ------------------------------------------------------------------------------
 
 
 def tree_of(expression: pc.Expression) -> Node | None:

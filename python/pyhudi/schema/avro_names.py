@@ -1,6 +1,6 @@
 """Named types in an Avro schema: inlined wherever they are used, and defined once again.
 
-A change of a schema applies to one place, and not to every use of its type. Names and namespaces
+A change of a schema applies to one path, and not to every use of its type. Names and namespaces
 are Avro's (`Schema.Names`, 1.11).
 """
 
@@ -18,7 +18,7 @@ NAMED = ("record", "enum", "fixed", "error")
 
 
 def inline_references(avro: Json) -> Json:
-    """Return a schema with definitions in place of references, each with its namespace.
+    """Return a schema with definitions in path of references, each with its namespace.
 
     Raises `UnsupportedTableFeature` for a recursive type.
     """
@@ -86,25 +86,25 @@ class _Names:
     def __init__(self) -> None:
         self._taken: dict[str, Json] = {}
 
-    def of(self, avro: Json, space: str, place: str) -> Json:
-        """space: the namespace around it. place: the full name to use if its own is taken."""
+    def of(self, avro: Json, space: str, path: str) -> Json:
+        """space: the namespace around it. path: the full name to use if its own is taken."""
         if isinstance(avro, list):
-            return [self.of(branch, space, place) for branch in avro]
+            return [self.of(branch, space, path) for branch in avro]
         if isinstance(avro, str):
             return avro
         if avro["type"] in NAMED:
-            return self._once(avro, space, place)
+            return self._once(avro, space, path)
         return {
-            key: self.of(value, space, place) if key in ("items", "values") else value
+            key: self.of(value, space, path) if key in ("items", "values") else value
             for key, value in avro.items()
         }
 
-    def _once(self, avro: Json, space: str, place: str) -> Json:
+    def _once(self, avro: Json, space: str, path: str) -> Json:
         name = _full(avro["name"], avro["namespace"])
         if name in self._taken:
             if self._taken[name] == avro:
                 return name
-            name = self._free(place)
+            name = self._free(path)
         self._taken[name] = avro
         own, _, last = name.rpartition(".")
         definition = {**avro, "name": last, "namespace": own}
@@ -117,9 +117,9 @@ class _Names:
             ]
         return definition
 
-    def _free(self, place: str) -> str:
-        numbered = (f"{place}_{number}" for number in count(2))
-        return next(name for name in chain((place,), numbered) if name not in self._taken)
+    def _free(self, path: str) -> str:
+        numbered = (f"{path}_{number}" for number in count(2))
+        return next(name for name in chain((path,), numbered) if name not in self._taken)
 
 
 def _full(name: str, space: str) -> str:

@@ -19,7 +19,7 @@ from pyhudi.schema.predicates import Conjunct
 
 RECORD_KEY = "_hoodie_record_key"
 
-KEYS_MOST = 100_000
+MAX_KEYS = 100_000
 """A filter that allows more keys is not used for lookups."""
 
 
@@ -55,7 +55,7 @@ def find_record_keys(
     """
     stored = find_allowed_values(conjuncts, RECORD_KEY, excluded)
     if stored is not None:
-        return stored if len(stored) <= KEYS_MOST else None
+        return stored if len(stored) <= MAX_KEYS else None
     if config.key_generator == "USER_PROVIDED":
         return None
     keys = field_keys(conjuncts, config.record_key_fields, excluded)
@@ -75,7 +75,7 @@ def field_keys(
     total = 1
     for values in listed:
         total *= len(values)
-    if total > KEYS_MOST:
+    if total > MAX_KEYS:
         return None
     pairs = [[f"{name}:{v}" for v in values] for name, values in zip(fields, listed, strict=True)]
     if len(fields) == 1:

@@ -15,7 +15,7 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import is_spelled_alike
+from pyhudi.input.exact_casts import has_spark_format
 from pyhudi.input.type_tests import is_date_or_timestamp, is_number, is_text
 from pyhudi.schema.sql_expressions import Value, call, cast, null
 from pyhudi.schema.sql_functions import round_half_up
@@ -86,7 +86,7 @@ def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
 
 
 _AS_ARROW = (
-    (is_text, is_spelled_alike),
+    (is_text, has_spark_format),
     (at.is_integer, at.is_integer),
     (at.is_integer, at.is_boolean),
     (at.is_floating, is_number),

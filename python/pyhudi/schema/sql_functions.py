@@ -229,7 +229,7 @@ def _abs(what: str, number: Operand) -> Value:
     return call("abs_checked", wide, what=what)
 
 
-def _wide(value: Value) -> Value:
+def _with_room_to_round(value: Value) -> Value:
     """Return a decimal with room for one more leading digit, which rounding may need."""
     data_type = value.data_type
     if not at.is_decimal(data_type) or data_type.precision >= _MAX_DIGITS:
@@ -257,23 +257,23 @@ def round_half_up(value: Value, places: int, what: str) -> Value:
     ):
         return value
     options = pc.RoundOptions(places, "half_towards_infinity")
-    return call("round", _wide(value), options=options, what=what)
+    return call("round", _with_room_to_round(value), options=options, what=what)
 
 
-def _whole(function: str) -> Callable[..., Value]:
-    def whole(what: str, number: Operand) -> Value:
+def _floor_or_ceil(function: str) -> Callable[..., Value]:
+    def round_number(what: str, number: Operand) -> Value:
         value = _number(what, number, function)
         if at.is_integer(value.data_type):
             return value
-        return call(function, _wide(value), what=what)
+        return call(function, _with_room_to_round(value), what=what)
 
-    return whole
+    return round_number
 
 
 # --- dates and timestamps -------------------------------------------------------------------------
 
 
-def _moment(what: str, operand: Operand, function: str) -> Value:
+def _timestamp(what: str, operand: Operand, function: str) -> Value:
     """Return a timestamp in UTC, or a date as its midnight."""
     value = to_value(operand, what)
     if at.is_null(value.data_type):
@@ -289,38 +289,38 @@ def _moment(what: str, operand: Operand, function: str) -> Value:
 
 
 def _part(function: str) -> Callable[..., Value]:
-    def part(what: str, moment: Operand) -> Value:
-        return call(function, _moment(what, moment, function), what=what)
+    def part(what: str, timestamp: Operand) -> Value:
+        return call(function, _timestamp(what, timestamp, function), what=what)
 
     return part
 
 
-def _date_trunc(what: str, unit: Operand, moment: Operand) -> Value:
+def _date_trunc(what: str, unit: Operand, timestamp: Operand) -> Value:
     name = _literal_argument(what, unit, "date_trunc", str)
     if name is None or name.lower() not in _UNITS:
         raise ConfigError(
             f"{what}: date_trunc to {name!r} is unknown", hint=f"Choose one of {', '.join(_UNITS)}."
         )
     options = pc.RoundTemporalOptions(1, name.lower(), week_starts_monday=True)
-    value = _moment(what, moment, "date_trunc")
+    value = _timestamp(what, timestamp, "date_trunc")
     return call("floor_temporal", value, options=options, what=what)
 
 
 # --- several --------------------------------------------------------------------------------------
 
 
-def _together(what: str, operands: Sequence[Operand]) -> list[Value]:
+def _in_common_type(what: str, operands: Sequence[Operand]) -> list[Value]:
     data_type = common_type(operands, what)
     return [in_type(operand, data_type, what) for operand in operands]
 
 
 def _coalesce(what: str, *operands: Operand) -> Value:
-    return call("coalesce", *_together(what, operands), what=what)
+    return call("coalesce", *_in_common_type(what, operands), what=what)
 
 
 def _greatest(what: str, *operands: Operand) -> Value:
-    values = _together(what, operands)
-    greatest = _end("max_element_wise", values, what)
+    values = _in_common_type(what, operands)
+    greatest = _minimum_or_maximum("max_element_wise", values, what)
     if not at.is_floating(greatest.data_type):
         return greatest
     # Arrow prefers any number to NaN, which is the maximum.
@@ -333,10 +333,10 @@ def _greatest(what: str, *operands: Operand) -> Value:
 
 
 def _least(what: str, *operands: Operand) -> Value:
-    return _end("min_element_wise", _together(what, operands), what)
+    return _minimum_or_maximum("min_element_wise", _in_common_type(what, operands), what)
 
 
-def _end(function: str, values: Sequence[Value], what: str) -> Value:
+def _minimum_or_maximum(function: str, values: Sequence[Value], what: str) -> Value:
     """Return the minimum or maximum of values, timestamps in UTC: Arrow takes none with a zone."""
     data_type = values[0].data_type
     if not at.is_timestamp(data_type) or not data_type.tz:
@@ -361,8 +361,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "abs": (_abs, 1, 1),
     "coalesce": (_coalesce, 1, _ANY),
     "round": (_round, 1, 2),
-    "floor": (_whole("floor"), 1, 1),
-    "ceil": (_whole("ceil"), 1, 1),
+    "floor": (_floor_or_ceil("floor"), 1, 1),
+    "ceil": (_floor_or_ceil("ceil"), 1, 1),
     **{name: (_part(name), 1, 1) for name in ("year", "month", "day", "hour", "minute", "second")},
     "date_trunc": (_date_trunc, 2, 2),
     "starts_with": (_matcher("starts_with", "starts_with", pc.MatchSubstringOptions), 2, 2),

@@ -170,15 +170,15 @@ def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
 
 def _check_number(side: Operand, what: str) -> None:
     if isinstance(side, Value):
-        is_valid, shown = (
+        is_valid, formatted = (
             at.is_null(side.data_type) or is_number(side.data_type),
             str(side.data_type),
         )
     else:
-        is_valid, shown = not isinstance(side.value, (str, bool)), repr(side.value)
+        is_valid, formatted = not isinstance(side.value, (str, bool)), repr(side.value)
     if not is_valid:
         raise SchemaMismatch(
-            f"{what}: cannot compute {shown}: it is not a number",
+            f"{what}: cannot compute {formatted}: it is not a number",
             hint="Use CAST(x AS DOUBLE) or CAST(x AS BIGINT).",
         )
 

@@ -77,7 +77,7 @@ def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
         for statement in statements:
             check_order(statement, what)
     except SqlglotError as error:
-        msg = f"{what}: {_quote_text(sql)} is not a SQL expression: {_plain(error)}"
+        msg = f"{what}: {_quote_text(sql)} is not a SQL expression: {_parse_error_text(error)}"
         if "&&" in sql:
             hint = AND_OR
         elif _INNER.search(str(error)):
@@ -115,7 +115,7 @@ def _quote_text(sql: str) -> str:
     return repr(sql if len(sql) <= _MAX_QUOTED else f"{sql[:_MAX_QUOTED]}…")
 
 
-def _plain(error: SqlglotError) -> str:
+def _parse_error_text(error: SqlglotError) -> str:
     """Return the message without names of the parser's, and without the underlined position."""
     message = _INNER.sub("an operand is missing", str(error).split("\n", 1)[0])
     return _TOKEN.sub(
@@ -133,7 +133,7 @@ _INNER = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>")
 
 _ADDING = (exp.Add, exp.Sub, exp.DPipe)
 _MULTIPLYING = (exp.Mul, exp.Div, exp.Mod)
-_TELLING = (
+_COMPARING = (
     exp.EQ,
     exp.NEQ,
     exp.LT,
@@ -165,7 +165,9 @@ def check_order(tree: Any, what: str) -> None:
     for node in tree.walk():
         for side in _SIDES:
             operand = node.args.get(side)
-            if isinstance(operand, _within(type(node), side)) or _is_put(node, side, operand):
+            if isinstance(
+                operand, _operators_to_enclose(type(node), side)
+            ) or _has_added_parentheses(node, side, operand):
                 raise ConfigError(
                     f"{what}: {node.sql()} is ambiguous",
                     hint=AND_OR
@@ -174,14 +176,14 @@ def check_order(tree: Any, what: str) -> None:
                 )
 
 
-def _is_put(node: Any, side: str, operand: Any) -> bool:
+def _has_added_parentheses(node: Any, side: str, operand: Any) -> bool:
     """Match `a = (b IS NULL)`: some releases add these parentheses where the caller had none."""
-    if not isinstance(node, _TELLING) or side == "this" or not isinstance(operand, exp.Paren):
+    if not isinstance(node, _COMPARING) or side == "this" or not isinstance(operand, exp.Paren):
         return False
     return isinstance(operand.this, exp.Is)
 
 
-def _within(node_type: type[Any], side: str) -> tuple[type[Any], ...]:
+def _operators_to_enclose(node_type: type[Any], side: str) -> tuple[type[Any], ...]:
     """Return the operators that need parentheses as an operand of this one."""
     if node_type in _MULTIPLYING:
         if side != "this":
@@ -193,4 +195,4 @@ def _within(node_type: type[Any], side: str) -> tuple[type[Any], ...]:
         return (*_ADDING, *_MULTIPLYING)
     if node_type is exp.And:
         return (exp.Or,)
-    return (*_TELLING, exp.Not) if node_type in _TELLING else ()
+    return (*_COMPARING, exp.Not) if node_type in _COMPARING else ()

@@ -7,7 +7,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pyhudi.errors import ConfigError
-from pyhudi.schema.supported_types import MOST_DIGITS
+from pyhudi.schema.supported_types import MAX_DIGITS
 
 _SqlType = exp.DataType.Type
 _TYPES = {
@@ -71,7 +71,7 @@ def _decimal(sql_type: exp.Expression) -> pa.DataType:
     parameters = [part.name for part in sql_type.expressions] or ["10"]
     numbers = [int(parameter) if parameter.isdecimal() else -1 for parameter in parameters]
     digits, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
-    if len(numbers) > 2 or not 1 <= digits <= MOST_DIGITS or not 0 <= scale <= digits:
+    if len(numbers) > 2 or not 1 <= digits <= MAX_DIGITS or not 0 <= scale <= digits:
         msg = f"the type {sql_type.sql('spark')!r}"
-        raise ConfigError(f"{msg}; a decimal has at most {MOST_DIGITS} digits, such as (10,2)")
+        raise ConfigError(f"{msg}; a decimal has at most {MAX_DIGITS} digits, such as (10,2)")
     return pa.decimal128(digits, scale)

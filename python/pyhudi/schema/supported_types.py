@@ -26,10 +26,10 @@ from pyhudi.schema.table_schema import OPERATION_FIELD
 OWN_PREFIX = "_pyhudi_"
 """Prefix of internal columns that rows have during a write."""
 
-MOST_DIGITS = 38
+MAX_DIGITS = 38
 """Maximum digits of Spark's decimals, and so of Hudi's."""
 
-_MOST_LEVELS = 30
+_MAX_LEVELS = 30
 """Avro JSON of more nested structs is too deep to be read back."""
 _OWN = frozenset({*META_COLUMNS, OPERATION_FIELD, IS_DELETED})
 """Hudi's own columns, in lower case."""
@@ -47,7 +47,7 @@ def avro_schema(schema: pa.Schema, name: str, namespace: str) -> str:
     type.
     """
     for field in schema:
-        check_depth(field, _MOST_LEVELS)
+        check_depth(field, _MAX_LEVELS)
     _check_fields(schema, "")
     return _native.avro_schema(schema, name, namespace)
 
@@ -145,16 +145,16 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
 def check_name(name: str, where: str) -> None:
     """Raise `SchemaMismatch` for a name that no column can have. where: its path."""
     if not _is_name(name):
-        msg = f"a column cannot be named {where!r}: {_why_not(name)}"
-        raise SchemaMismatch(msg, hint=f"Use another name, such as {_near(name)!r}.")
+        msg = f"a column cannot be named {where!r}: {_name_problem(name)}"
+        raise SchemaMismatch(msg, hint=f"Use another name, such as {_similar_name(name)!r}.")
 
 
 def _is_name(name: str) -> bool:
     """Return whether Avro for Java accepts a name (`Schema.validateName`, 1.11), in any script."""
-    return bool(name) and not _is_digit(name[0]) and all(map(_fits, name))
+    return bool(name) and not _is_digit(name[0]) and all(map(_is_name_character, name))
 
 
-def _fits(letter: str) -> bool:
+def _is_name_character(letter: str) -> bool:
     if letter == "_" or _is_digit(letter):
         return True
     return letter <= _LAST and unicodedata.category(letter) in _LETTERS
@@ -164,25 +164,25 @@ def _is_digit(letter: str) -> bool:
     return letter <= _LAST and unicodedata.category(letter) == _DIGITS
 
 
-def _why_not(name: str) -> str:
+def _name_problem(name: str) -> str:
     if not name:
         return "it is empty"
-    odd = next((letter for letter in name if not _fits(letter)), None)
-    if odd is None:
+    invalid = next((letter for letter in name if not _is_name_character(letter)), None)
+    if invalid is None:
         return "Avro, which Hudi keeps schemas in, has no names that begin with a digit"
-    return f"Avro, which Hudi keeps schemas in, has no names with {odd!r}"
+    return f"Avro, which Hudi keeps schemas in, has no names with {invalid!r}"
 
 
-def _near(name: str) -> str:
-    near = "".join(letter if _fits(letter) else "_" for letter in name) or "column"
-    return f"_{near}" if _is_digit(near[0]) else near
+def _similar_name(name: str) -> str:
+    similar = "".join(letter if _is_name_character(letter) else "_" for letter in name) or "column"
+    return f"_{similar}" if _is_digit(similar[0]) else similar
 
 
 # --- types ----------------------------------------------------------------------------------------
 
 
 def _check_type(data_type: pa.DataType, path: str) -> None:
-    why = _without_form(data_type)
+    why = _hint_for_type(data_type)
     if why:
         msg = f"column {path!r} is {data_type}, a type that is not supported"
         raise UnsupportedTableFeature(msg, hint=why)
@@ -194,7 +194,7 @@ def _check_type(data_type: pa.DataType, path: str) -> None:
         _check_type(data_type.value_type, f"{path}.element")
 
 
-def _without_form(data_type: pa.DataType) -> str:
+def _hint_for_type(data_type: pa.DataType) -> str:
     """Return what to do instead of a type; "" if it is supported."""
     if pa.types.is_null(data_type):
         return "Cast it to the type that its values will have, or leave it out."
@@ -203,7 +203,7 @@ def _without_form(data_type: pa.DataType) -> str:
     if pa.types.is_duration(data_type) or pa.types.is_interval(data_type):
         return "Cast a duration to int64, with the unit in the column's name, or to a string."
     if pa.types.is_decimal(data_type):
-        return _decimal_without_form(data_type)
+        return _hint_for_decimal(data_type)
     if pa.types.is_struct(data_type) and data_type.num_fields == 0:
         return "Give the struct a field, or make the column a bool."
     if pa.types.is_map(data_type) and not _is_text(data_type.key_type):
@@ -216,9 +216,9 @@ def _without_form(data_type: pa.DataType) -> str:
     return ""
 
 
-def _decimal_without_form(data_type: pa.DataType) -> str:
-    if data_type.precision > MOST_DIGITS:
-        return f"Hudi's decimals have {MOST_DIGITS} digits at most: cast it to fewer, or to string."
+def _hint_for_decimal(data_type: pa.DataType) -> str:
+    if data_type.precision > MAX_DIGITS:
+        return f"Hudi's decimals have {MAX_DIGITS} digits at most: cast it to fewer, or to string."
     if data_type.scale < 0 or data_type.scale > data_type.precision:
         return "Cast it to a decimal whose scale is from 0 to its precision."
     return ""

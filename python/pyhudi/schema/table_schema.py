@@ -94,9 +94,9 @@ def within_collection(schema: pa.Schema, path: str) -> bool:
     )
 
 
-def narrow_column(schema: pa.Schema, besides: Collection[str] = ()) -> str:
+def narrow_column(schema: pa.Schema, excluded: Collection[str] = ()) -> str:
     """Return a column that is cheap to read if only the number of rows matters."""
-    names = [field.name for field in schema if field.name not in besides]
+    names = [field.name for field in schema if field.name not in excluded]
     fixed = (name for name in names if pa.types.is_primitive(schema.field(name).type))
     narrow: str = next(fixed, names[0])
     return narrow
@@ -270,7 +270,7 @@ def _with_partition_columns(avro: str, record: Mapping[str, Any], fields: Sequen
 
 
 def _parse(avro: str) -> Mapping[str, Any]:
-    record = parse_json(avro, "the table's Avro schema", most=MAX_SCHEMA, is_file=False)
+    record = parse_json(avro, "the table's Avro schema", max_bytes=MAX_SCHEMA, is_file=False)
     if not isinstance(record, dict) or "fields" not in record:
         raise CorruptTable("the table's Avro schema is not a record")
     return record

@@ -236,7 +236,7 @@ def render_times(column: pa.ChunkedArray[Any], rules: TimeRules, name: str) -> p
 
 def _local_of_number(values: pa.Array[Any], rules: TimeRules, name: str) -> pa.Array[Any]:
     try:
-        numbers = _whole_numbers(values)
+        numbers = _integers(values)
         factor, divisor = _MILLIS[str(rules.unit)]
         millis = pc.multiply_checked(pc.fill_null(numbers, 1), factor)
         return _at_zone(pc.divide(millis, divisor), str(rules.output_zone))
@@ -245,7 +245,7 @@ def _local_of_number(values: pa.Array[Any], rules: TimeRules, name: str) -> pa.A
         raise SchemaMismatch(msg) from error
 
 
-def _whole_numbers(values: pa.Array[Any]) -> pa.Array[Any]:
+def _integers(values: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         return pc.trunc(values).cast(pa.int64())
     if pa.types.is_date32(values.type):
@@ -260,7 +260,7 @@ def _at_zone(millis: pa.Array[Any], zone: str) -> pa.Array[Any]:
 
 def _local_of_text(values: pa.Array[Any], rules: TimeRules) -> pa.Array[Any]:
     if values.null_count:
-        values = pc.fill_null(values, _first_moment(rules))
+        values = pc.fill_null(values, _string_of_null(rules))
     parsed = _native.parse_times(values, [list(pattern) for pattern in rules.inputs])
     local, offsets = parsed.field("time"), parsed.field("offset")
     zone = rules.output_zone or rules.input_zone
@@ -283,12 +283,12 @@ def _utc(local: pa.Array[Any], offsets: pa.Array[Any], zone: str) -> pa.Array[An
     try:
         zoned = pc.assume_timezone(unzoned, zone, ambiguous="earliest", nonexistent="raise")
     except pa.ArrowInvalid as error:
-        msg = f"a date is none at the time zone {zone}: {error}"
+        msg = f"a date does not exist in the time zone {zone}: {error}"
         raise SchemaMismatch(msg) from error
     return pc.coalesce(by_offset, zoned.cast(pa.int64()))
 
 
-def _first_moment(rules: TimeRules) -> str:
+def _string_of_null(rules: TimeRules) -> str:
     """Return the string of null: the first millisecond of 1970 by the first input pattern."""
     zone = rules.input_zone or rules.output_zone or "UTC"
     local = _at_zone(pa.array([1], pa.int64()), zone)

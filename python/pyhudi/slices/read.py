@@ -182,7 +182,7 @@ def _read_matches_as_stored(read: pa.RecordBatch, task: ReadTask) -> pa.RecordBa
     stored = _as_scanned(read, replace(task, path_values=(), as_text=()))
     if task.where is None:
         return stored
-    projected = pa.Table.from_batches([_as_scanned(read, replace(task, made_keys=None))])
+    projected = pa.Table.from_batches([_as_scanned(read, replace(task, generated_keys=None))])
     filter_columns = projected.select(list(task.where.columns)).append_column(
         _ROW, row_numbers(read.num_rows)
     )
@@ -209,8 +209,8 @@ def _as_scanned(batch: pa.RecordBatch, task: ReadTask) -> pa.RecordBatch:
         field = task.schema.field(name)
         if name in from_path:
             array = pa.repeat(from_path[name], batch.num_rows)
-        elif name in (RECORD_KEY, PARTITION_PATH) and task.made_keys is not None:
-            array = _generate_keys(batch, task, task.made_keys, name)
+        elif name in (RECORD_KEY, PARTITION_PATH) and task.generated_keys is not None:
+            array = _generate_keys(batch, task, task.generated_keys, name)
         elif name in task.as_text:
             field = field.with_type(pa.string())
             array = _native.shown_text(batch.column(name), name)

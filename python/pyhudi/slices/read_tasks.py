@@ -81,7 +81,7 @@ class ReadTask:
     """A second thread may help to decode the base file."""
     evolution: Evolution | None = None
     """The column names in the files, if they differ from `schema`."""
-    made_keys: KeySpec | None = None
+    generated_keys: KeySpec | None = None
     """The rules for record keys in the output, if rows have none stored."""
     whole: WholeSlice | None = None
     """Read in place of `slice` if that has records of some columns only."""

@@ -130,8 +130,10 @@ class AssignedFrame:
         # A row that changes its partition comes twice: one of the two is to be removed.
         crossed = sum(row[_DROPPED] for row in rows if row[ACTION] != REMOVE)
         counts = Counts(groups, updates, deleted_keys, inserts)
-        known = sum(row[EXISTING] for row in new)
-        return cls(context, tagged, schema, counts, names, sum(away_rows), crossed, known, order)
+        counts_existing = sum(row[EXISTING] for row in new)
+        return cls(
+            context, tagged, schema, counts, names, sum(away_rows), crossed, counts_existing, order
+        )
 
     @classmethod
     def of_new(
@@ -142,17 +144,17 @@ class AssignedFrame:
         schema: pa.Schema,
         order: tuple[str, ...],
         *,
-        known: bool = False,
+        counts_existing: bool = False,
     ) -> AssignedFrame:
         """Return rows for new files only, numbered by partition path, before the recovery.
 
-        known: count rows whose keys are in the table.
+        counts_existing: count rows whose keys are in the table.
         """
-        existing_field = pa.schema([(EXISTING, pa.bool_())] if known else [])
+        existing_field = pa.schema([(EXISTING, pa.bool_())] if counts_existing else [])
         counted = with_fields(with_fields(with_fields(schema, NUMBERED), existing_field), COUNTED)
         counted = with_fields(counted, MEASURED)
-        remote = RemoteContext.of(context, None if known else ())
-        frame = keep.keep(map_batches(rows, Count(remote, known), counted))
+        remote = RemoteContext.of(context, None if counts_existing else ())
+        frame = keep.keep(map_batches(rows, Count(remote, counts_existing), counted))
         by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
         rows_of = collect(by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame)), "make keys")
         # Rows that delete are in no stretch, and are not counted.
@@ -243,8 +245,8 @@ class AssignedFrame:
 
 def _count_existing(frame: DataFrame) -> Column:
     """Return the number of rows whose keys are in the table."""
-    known = sf.col(EXISTING).cast("long") if EXISTING in frame.columns else sf.lit(0)
-    return sf.sum(known).alias(EXISTING)
+    counts_existing = sf.col(EXISTING).cast("long") if EXISTING in frame.columns else sf.lit(0)
+    return sf.sum(counts_existing).alias(EXISTING)
 
 
 def _ranges(files: Sequence[PlannedFile]) -> dict[str, tuple[tuple[int, int], ...]]:

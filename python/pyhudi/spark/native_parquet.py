@@ -114,7 +114,7 @@ def _is_plain(task: ReadTask) -> bool:
     if base is None or base.source is not None or task.slice.logs or task.whole:
         return False
     has_parquet_name = base.name.endswith(".parquet") and not base.name.startswith((".", "_"))
-    return has_parquet_name and task.evolution is None and task.made_keys is None
+    return has_parquet_name and task.evolution is None and task.generated_keys is None
 
 
 def _path(task: ReadTask) -> str:

@@ -71,7 +71,7 @@ class FrameRows:
     """See `UnassignedRows`: counting rows would be a job of its own."""
     crossed: bool = False
     """Whether the rows have `CROSSED`."""
-    known: bool = False
+    counts_existing: bool = False
     """Whether inserted rows get `EXISTING`."""
 
     def combine(self) -> UnassignedRows:
@@ -103,7 +103,7 @@ class FrameRows:
     def count_existing_keys(self) -> UnassignedRows:
         """Count rows with existing keys when rows are assigned; see `UnassignedRows`."""
         unshuffled = None if self.unshuffled is None else self.unshuffled.count_existing_keys()
-        return replace(self, known=True, unshuffled=unshuffled)
+        return replace(self, counts_existing=True, unshuffled=unshuffled)
 
     def fill_missing_columns(self) -> UnassignedRows:
         """Raise `UnsupportedTableFeature`: partial updates are not supported."""
@@ -126,7 +126,7 @@ class FrameRows:
     ) -> AssignedRows:
         """Assign rows to file groups for an insert; see `UnassignedRows`."""
         rows, paths = self.read() if self.context.index.has_buckets else (self.after_recovery(), [])
-        remote = RemoteContext.of(rows.context, None if self.known else paths)
+        remote = RemoteContext.of(rows.context, None if self.counts_existing else paths)
         return rows.tag_by_key(remote, tagging.tag_insert).count_by_file(order)
 
     def for_new_buckets(self) -> AssignedRows:
@@ -150,7 +150,7 @@ class FrameRows:
             columns = [sf.col(f"`{name}`").asc_nulls_last() for name in (PARTITION_PATH, *order)]
             rows = rows.orderBy(*columns)
         return AssignedFrame.of_new(
-            self.context, self.keep, rows, self.schema, order, known=self.known
+            self.context, self.keep, rows, self.schema, order, counts_existing=self.counts_existing
         )
 
     def read(self) -> tuple[FrameRows, list[str]]:
@@ -203,7 +203,7 @@ class FrameRows:
 
     def tag_by_key(self, remote: RemoteContext, find: Find) -> FrameRows:
         """Tag rows with an index that is searched by key."""
-        return self.assign(LookUp(remote, self.schema, find, self.known))
+        return self.assign(LookUp(remote, self.schema, find, self.counts_existing))
 
     def tag_deletes(self, paths: list[str] | None) -> FrameRows:
         """Tag keys to be deleted with their locations. paths: None to search all partitions."""
@@ -234,7 +234,7 @@ class FrameRows:
         if self.last_step is not None:
             source_frame, first = self.last_step
             step = ChainedSteps(first, step, self._numbered)
-        existing_field = pa.schema([(EXISTING, pa.bool_())] if self.known else [])
+        existing_field = pa.schema([(EXISTING, pa.bool_())] if self.counts_existing else [])
         schema = with_fields(with_fields(self._numbered, existing_field), ASSIGNED)
         frame = map_batches(source_frame, step, schema)
         return replace(self, frame=frame).cache()

@@ -96,7 +96,7 @@ def convert_batch(
     if operation == "delete_keys":
         return _convert_keys(context, data, commit_id)
     mode, is_partial = options.get("schema_mode", "strict"), options.get("partial", False)
-    table, spec = read_table(data, context.input_types, uneven=True), context.key_spec()
+    table, spec = read_table(data, context.input_types, allow_missing_keys=True), context.key_spec()
     if is_partial:
         check_partial(context, mode)
         keys = _keys_of(context, partial_rows(context, table))

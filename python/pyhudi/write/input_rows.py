@@ -103,7 +103,7 @@ def _rows_of_data(
     *,
     generate: bool,
 ) -> UnassignedRows:
-    schema, batches = read_batches(data, context.input_types, uneven=True)
+    schema, batches = read_batches(data, context.input_types, allow_missing_keys=True)
     context, _ = context.evolve(schema.empty_table(), schema_mode)
     keyed = (
         context.with_keys(chunk, schema_mode, instant=context.key_instant() if generate else None)

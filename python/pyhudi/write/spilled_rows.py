@@ -69,9 +69,9 @@ class SpilledRows:
 
     def count_existing_keys(self) -> SpilledRows:
         """See `UnassignedRows`; counts when chunks are read."""
-        return replace(self, chunks=map(self._count_known, self.chunks))
+        return replace(self, chunks=map(self._count_existing, self.chunks))
 
-    def _count_known(self, chunk: pa.Table) -> pa.Table:
+    def _count_existing(self, chunk: pa.Table) -> pa.Table:
         if self.counters is not None:
             self.counters.inserted_duplicates += count_existing(self.context, chunk)
         return chunk

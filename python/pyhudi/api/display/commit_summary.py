@@ -19,7 +19,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 _SERVICES = {"COMPACT": COMPACTION, "LOG_COMPACT": LOG_COMPACTION, "CLUSTER": CLUSTERING}
 """Operations of commits that change files and no rows, and their actions while pending."""
 
-COMMITS_MOST = 500
+MAX_COMMITS = 500
 """Maximum number of commits whose metadata are read: the newest ones."""
 
 
@@ -44,7 +44,7 @@ class Commit:
 def read_commits(table: TableSnapshot) -> list[Commit]:
     """Return the newest completed commits, oldest first."""
     timeline = table.timeline
-    return [_commit(table, instant) for instant in timeline.commits[-COMMITS_MOST:]]
+    return [_commit(table, instant) for instant in timeline.commits[-MAX_COMMITS:]]
 
 
 def _commit(table: TableSnapshot, instant: Instant) -> Commit:

@@ -18,8 +18,8 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.result import WriteResult
 
-_FINDINGS_MOST = 50
-_NAMES_MOST = 12
+_MAX_FINDINGS = 50
+_MAX_NAMES = 12
 
 
 def result_html(result: Any) -> str:
@@ -116,10 +116,10 @@ def _findings(title: str, findings: Sequence[Finding]) -> Html:
             finding.expected,
             finding.found,
         )
-        for finding in findings[:_FINDINGS_MOST]
+        for finding in findings[:_MAX_FINDINGS]
     ]
     result = grid((title, "kind", "partition", "item", "expected", "found"), rows)
-    more = len(findings) - _FINDINGS_MOST
+    more = len(findings) - _MAX_FINDINGS
     return result if more <= 0 else join([result, note(f"and {more:,} more")])
 
 
@@ -171,7 +171,7 @@ def _text(name: str, value: Any) -> object:
 
 
 def _names(names: Sequence[str]) -> str:
-    return names_text(names, _NAMES_MOST)
+    return names_text(names, _MAX_NAMES)
 
 
 def _said(figures: dict[str, object]) -> dict[str, object]:

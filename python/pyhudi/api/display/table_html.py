@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.scan import Scan
 
-_COLUMNS_MOST = 100
+_MAX_COLUMNS = 100
 
 
 def table_html(table: TableSnapshot) -> str:
@@ -110,12 +110,12 @@ def schema_grid(table: TableSnapshot, columns: list[pa.Field]) -> Html:
             "" if column.nullable else "not null",
             join(badge(role) for role, names in roles.items() if column.name in names),
         )
-        for column in columns[:_COLUMNS_MOST]
+        for column in columns[:_MAX_COLUMNS]
     ]
     result = grid(("column", "type", "", ""), rows)
-    if len(columns) <= _COLUMNS_MOST:
+    if len(columns) <= _MAX_COLUMNS:
         return result
-    return join([result, note(f"the first {_COLUMNS_MOST} of {len(columns):,} columns")])
+    return join([result, note(f"the first {_MAX_COLUMNS} of {len(columns):,} columns")])
 
 
 def _last(table: TableSnapshot, commit: Instant | None) -> object:
@@ -132,7 +132,7 @@ def _count_text(instants: tuple[Instant, ...]) -> str:
     return f"{len(instants):,} instants, {pending:,} of them pending"
 
 
-_READ_MOST = 16 * 1024 * 1024
+_MAX_BYTES_TO_READ = 16 * 1024 * 1024
 """Maximum bytes of files for a difference that is read without being asked for."""
 _ROWS = 5
 _COLUMNS = 4
@@ -197,7 +197,7 @@ def diff_html(diff: Diff) -> str:
     try:
         slices = _distinct_slices(diff.tasks)
         request_facts["to compare"] = _slices(slices)
-        if sum(slice_.size for slice_ in slices) > _READ_MOST:
+        if sum(slice_.size for slice_ in slices) > _MAX_BYTES_TO_READ:
             more = note("Nothing was read: count() and head() do, whatever the size.")
             return _lazy("diff", name, request_facts, diff.schema, more)
         counts, first = _read(diff.to_reader())

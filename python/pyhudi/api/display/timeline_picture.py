@@ -13,9 +13,9 @@ from pyhudi.config.actions import RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.config.formatting import duration_text, instant_text
 
 _WIDTH, _LANE, _NAMES, _COUNTS, _TOP = 1130, 30, 108, 92, 8
-_SINGLE_MOST = 500
+_MAX_SINGLE_MARKS = 500
 """Maximum number of instants with a mark of their own."""
-_PENDING_MOST = 200
+_MAX_PENDING_MARKS = 200
 _BIN = 4
 """Width of a mark that represents several instants."""
 _STEPS = (
@@ -77,7 +77,7 @@ def timeline_picture(
     lanes = [kind for kind in ACTION_COLORS if kind in kinds]
     lanes += sorted(set(kinds) - set(lanes))
     bottom = _TOP + _LANE * len(lanes)
-    draw = _singly if len(marks) <= _SINGLE_MOST else _together
+    draw = _singly if len(marks) <= _MAX_SINGLE_MARKS else _together
     inner = [*_ticks(ticks, bottom)]
     for number, kind in enumerate(lanes):
         middle = _TOP + _LANE * number + _LANE / 2
@@ -186,7 +186,7 @@ def _together(marks: Sequence[Mark], middle: float, color: str) -> Iterator[Html
         yield svg.rect(
             left, middle - height / 2, _BIN - 1, height, color, class_="mark", title=title
         )
-    for mark in [mark for mark in marks if not mark.instant.is_completed][-_PENDING_MOST:]:
+    for mark in [mark for mark in marks if not mark.instant.is_completed][-_MAX_PENDING_MARKS:]:
         yield _mark(mark, _across(mark.place), middle, color)
 
 

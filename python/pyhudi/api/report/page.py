@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pyhudi.admin.health import REBUILD
 from pyhudi.api.display import style
-from pyhudi.api.display.commit_summary import COMMITS_MOST, kind_of
+from pyhudi.api.display.commit_summary import MAX_COMMITS, kind_of
 from pyhudi.api.display.html import Html, escape, facts, value_text
 from pyhudi.api.display.table_html import badges, data_columns, schema_grid, table_facts
 from pyhudi.api.display.timeline_picture import timeline_picture
@@ -123,7 +123,7 @@ def _timeline(data: ReportData) -> dict[str, object]:
     return {
         "instants": timeline.instants,
         "commit_count": len(timeline.commits),
-        "max_commits": COMMITS_MOST,
+        "max_commits": MAX_COMMITS,
         "by_time": by_time,
         "by_order": by_order,
     }
