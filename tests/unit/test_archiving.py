@@ -343,7 +343,12 @@ def test_archive_failure_is_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         raise OSError("no space")
 
     monkeypatch.setattr(service, "archive", broken)
-    table = pyhudi.open_table(str(unpack("v9_mor_archived", tmp_path)))
+    options = {
+        "hoodie.metadata.compact.max.delta.commits": "2",
+        "hoodie.keep.min.commits": "1",
+        "hoodie.keep.max.commits": "2",
+    }
+    table = pyhudi.open_table(str(unpack("v9_mor_archived", tmp_path)), options=options)
     with pytest.warns(MetadataTableWarning, match="no space"):
         table.upsert(table.scan().to_arrow().slice(0, 2))
     assert table.check(deep=True).ok

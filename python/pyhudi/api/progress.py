@@ -17,6 +17,7 @@ from pyhudi.config.extra_metadata import with_commit_id, with_entries
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step
+from pyhudi.table.participants import CommitParticipant
 from pyhudi.write.write_context import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
@@ -29,20 +30,23 @@ def with_commit_metadata(
     known: TableConfig,
     entries: Mapping[str, str] | None,
     commit_id: str | None,
+    participants: tuple[CommitParticipant, ...] = (),
 ) -> Handle:
     """Return the table for one write whose commit has these entries and this id.
 
     Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
 
     known: the table's properties, possibly out of date. entries: extra metadata of the commit.
-    commit_id: id of the commit.
+    commit_id: id of the commit. participants: of this write, in addition to those of the table.
     """
     options = table.options
     if entries is not None:
         options = with_entries(options, entries)
     if commit_id is not None:
         options = with_commit_id(options, commit_id)
-    handle = Handle(table.storage, table.engine, options, previous_config=known)
+    handle = Handle(
+        table.storage, table.engine, options, previous_config=known, participants=participants
+    )
     return Handle.of(handle, SystemClock())
 
 

@@ -12,15 +12,16 @@ import pyarrow as pa
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import properties_file
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError, TimelineMoved
-from pyhudi.schema.internal_schema import SCHEMA_FOLDER
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import scan_schema
 from pyhudi.storage.storage import Storage
+from pyhudi.table.participants import SnapshotAfterCommit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
@@ -112,6 +113,34 @@ class TableHandle:
             self._loaded = operations, table
         return self
 
+    def _advance(
+        self, loaded: tuple[int, TableSnapshot], operations: int, current: TableSnapshot | None
+    ) -> bool:
+        """Take over the snapshot right after an own commit; return whether that is possible.
+
+        It is not if another operation or `refresh` of another thread came in between, or if more
+        than the timeline has changed.
+
+        loaded, operations: of the handle before the commit. current: None if it is not known.
+        """
+        previous = loaded[1]
+        if (
+            current is None
+            or self._loaded is not loaded
+            or self._operations != operations
+            or current.config.properties != previous.config.properties
+            or current.schema.avro != previous.schema.avro
+            or current.schema.history is not None
+            or previous.schema.history is not None
+            or find_commits_after_rollback(current.timeline)
+        ):
+            return False
+        self._operations = operations + 1
+        generator = InstantGenerator(previous.clock, previous.config.timezone)
+        timeline = current.timeline
+        self._loaded = operations + 1, replace(previous, timeline=timeline, generator=generator)
+        return True
+
     def _reload(self, instant: str = "") -> None:
         """Reload the handle after an operation, which stays successful if reloading fails."""
         self._operations += 1
@@ -164,13 +193,15 @@ class TableHandle:
             with on_engine as table:
                 return operation(table, data, *args, **kwargs)
 
-        table = self._writable()
-        handle = with_commit_metadata(table, self._loaded[1].config, commit_metadata, commit_id)
+        table, loaded, operations = self._writable(), self._loaded, self._operations
+        after = SnapshotAfterCommit()
+        handle = with_commit_metadata(table, loaded[1].config, commit_metadata, commit_id, (after,))
         with handle.lock_manager.release_later():
             with low_memory_mode(kwargs.get("memory_limit")):
                 result = retry_on_conflict(handle, data, write)
             with warn_on_failure(table.storage.uri, result.instant, "post-commit work"):
-                self._reload(result.instant)
+                if not self._advance(loaded, operations, after.snapshot):
+                    self._reload(result.instant)
                 # Up to table version 6, this is the modification time of the completed file.
                 completion = self.state.timeline.completion_time(result.instant)
                 result = replace(result, completion=completion or result.completion)
@@ -202,7 +233,7 @@ def _prefetch_table(storage: Storage, previous: TableConfig | None) -> AbstractC
     if previous is None:
         return nullcontext()
     return storage.prefetch(
-        files=[properties_file.FILE], folders=[previous.layout.folder, SCHEMA_FOLDER]
+        files=[properties_file.FILE], folders={previous.layout.folder, META_FOLDER}
     )
 
 
@@ -213,7 +244,7 @@ def _load_once(
     previous: TableConfig | None = None,
 ) -> TableSnapshot:
     config = TableConfig.load(storage, known=previous).with_delete_marks(options)
-    with storage.prefetch(folders=[config.layout.folder, SCHEMA_FOLDER]):
+    with storage.prefetch(folders={config.layout.folder, META_FOLDER}):
         timeline = Timeline.load(storage, config)
         if revocable := find_commits_after_rollback(timeline):
             # Files of these commits were rolled back, and the next writer revokes the commits.

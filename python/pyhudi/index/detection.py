@@ -40,7 +40,7 @@ class IndexDetector:
 
         Raises `UnsupportedTableFeature` if the number of buckets differs by partition.
         """
-        folders = _bucket_folders(self.storage)
+        folders = _bucket_folders(self.storage, self.timeline)
         if _BY_PARTITION in folders:
             msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
@@ -83,13 +83,15 @@ class IndexDetector:
         return definition is not None and definition.is_partitioned
 
 
-def has_buckets_by_partition(storage: Storage) -> bool:
+def has_buckets_by_partition(storage: Storage, timeline: Timeline) -> bool:
     """Return whether partitions have their own numbers of buckets."""
-    return _BY_PARTITION in _bucket_folders(storage)
+    return _BY_PARTITION in _bucket_folders(storage, timeline)
 
 
-def _bucket_folders(storage: Storage) -> list[str]:
+def _bucket_folders(storage: Storage, timeline: Timeline) -> list[str]:
     """Return the directories in which bucket indexes store their metadata."""
+    if BUCKET_FOLDER not in timeline.meta_folder[0]:
+        return []
     folders, _ = storage.list_dir(BUCKET_FOLDER)
     # An object store has no empty directories, a file system may have them.
     candidates = (_BY_PARTITION, RING_FOLDER)

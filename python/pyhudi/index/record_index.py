@@ -180,7 +180,13 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
         storage.below(FOLDER).prefetch(folders=[RECORD_INDEX]),
         storage.prefetch(folders=partitions),
     ):
-        index = MetadataTable(storage, table.config, table.timeline, for_write=True)
+        index = MetadataTable(
+            storage,
+            table.config,
+            table.timeline,
+            for_write=True,
+            partitioned_index=partitioned,
+        )
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
         engine = choose_io_engine(table.engine, storage, rows.nbytes)
         parts = engine.run(look_up, tasks, label="look up record keys")

@@ -7,7 +7,7 @@ reads them. Only the listing of files happens here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.storage.storage import Entry
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
@@ -48,17 +49,18 @@ class ChangedSlices:
         metadata: CommitMetadata,
         schema: pa.Schema,
         avro: str,
+        listed: Mapping[str, list[Entry]] | None = None,
     ) -> None:
         """`data`: the current snapshot. `schema`, `avro`: the schemas with the commit.
 
-        `schema` has meta fields.
+        `schema` has meta fields. listed: as in `Commit`.
         """
         self._data = data
         self._instant = instant
         self._metadata = metadata
         self._schema = schema
         self._avro = avro
-        self.listing = ListedOnce(data.storage)
+        self.listing = ListedOnce(data.storage, listed=listed)
         """The files of the data table, shared by everything that is in sync with the commit."""
 
     @cached_property

@@ -85,17 +85,21 @@ class MetadataParticipant(CommitParticipant):
     """Keeps a table's metadata table in sync; does nothing for a table without one."""
 
     @contextmanager
-    def prefetch(self, table: TableSnapshot, metadata: CommitMetadata) -> Iterator[None]:
+    def prefetch(
+        self, table: TableSnapshot, metadata: CommitMetadata, listed: Collection[str] = ()
+    ) -> Iterator[None]:
         """Prefetch the metadata table, its files and indexes, and the changed slices."""
         partitions, layout = table.config.metadata_partitions, table.config.layout
         if FILES not in partitions:
             yield
             return
         folders = [layout.folder, *partitions]
-        changed = metadata.partition_to_write_stats if RECORD_INDEX in partitions else ()
+        changed = {*metadata.partition_to_write_stats} if RECORD_INDEX in partitions else set()
         with (
             table.storage.below(FOLDER).prefetch(files=[PROPERTIES], folders=folders),
-            table.storage.prefetch(files=[definitions_path(table.config)], folders=changed),
+            table.storage.prefetch(
+                files=[definitions_path(table.config)], folders=changed.difference(listed)
+            ),
         ):
             yield
 
@@ -120,7 +124,7 @@ class MetadataParticipant(CommitParticipant):
         if metadata.partition_to_replace_file_ids and rows_go:
             check_replaceable(table.config)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
-        rows = ChangedSlices(table, commit.instant, metadata, schema, avro)
+        rows = ChangedSlices(table, commit.instant, metadata, schema, avro, commit.listed)
         delta = DeltaCommit(table, of, commit.instant)
         change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
@@ -128,6 +132,9 @@ class MetadataParticipant(CommitParticipant):
         engine = choose_engine(table.engine, size=size)
         engine = choose_io_engine(engine, table.storage, size)
         stats = delta.write(engine, commit_tasks(change))
+        if of.timeline.completes_in_names:
+            completed = of.timeline.with_completed(commit.instant, DELTA_COMMIT, delta.completion)
+            commit.metadata_table = of.with_timeline(completed)
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
         )
@@ -184,12 +191,14 @@ class MetadataParticipant(CommitParticipant):
         if FILES not in table.config.metadata_partitions:
             return []
         try:
-            metadata = MetadataTable(table.storage, table.config, table.timeline, for_write=True)
-            paths = [path for path in metadata.data_partitions() if wanted(path)]
-            files = metadata.data_files(paths)
+            try:
+                return _list_files(MetadataTable.for_plan(table), wanted)
+            except (HudiError, OSError):
+                # Other writers may have cleaned its files since it was opened.
+                storage, config, timeline = table.storage, table.config, table.timeline
+                return _list_files(MetadataTable(storage, config, timeline, for_write=True), wanted)
         except (HudiError, OSError):
             return []
-        return [file.path for path in paths for file in files[path]]
 
     def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:
         """Return what its last compaction did not include (`TimelineArchiverV1` and `V2`)."""
@@ -224,9 +233,15 @@ class MetadataParticipant(CommitParticipant):
         engine = choose_io_engine(engine, table.storage, files * _RECORD_BYTES)
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.recording)))
 
-    def after_complete(self, table: TableSnapshot) -> None:
+    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
         """Run the metadata table's own services."""
-        run_services(table)
+        run_services(table, None if commit is None else commit.metadata_table)
+
+
+def _list_files(metadata: MetadataTable, wanted: Callable[[str], bool]) -> list[str]:
+    paths = [path for path in metadata.data_partitions() if wanted(path)]
+    files = metadata.data_files(paths)
+    return [file.path for path in paths for file in files[path]]
 
 
 def _record_files(
@@ -327,6 +342,8 @@ class DeltaCommit:
         )
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
+        self.completion = ""
+        """Its completion time, once it is complete."""
 
     @property
     def recording(self) -> Recording:
@@ -363,7 +380,7 @@ class DeltaCommit:
             rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
         )
         try:
-            complete_delta_commit(delta, OPERATION, stats)
+            self.completion = complete_delta_commit(delta, OPERATION, stats)
         except CommitConflict:
             self._remove_unnamed(delta, stats)
             raise

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -46,6 +47,9 @@ from pyhudi.storage.threads import ThreadPool
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
+_PLANNED_ON: WeakKeyDictionary[Timeline, MetadataTable] = WeakKeyDictionary()
+"""By the data table's timeline on which a write is planned."""
+
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
 _FEW_KEYS = 32
@@ -66,17 +70,20 @@ class MetadataTable:
         opened: TableSnapshot | None = None,
         files: FileSource | None = None,
         for_write: bool = False,
+        partitioned_index: bool | None = None,
     ) -> None:
         """Read its timeline. The arguments are the data table's.
 
         opened: an earlier instance from just before. files: lists its files. for_write: ignore what
-        started since the data table's timeline was loaded; readers use `may_be_ahead`. Raises
-        `CorruptTable` if it is missing, damaged or behind the data table.
+        started since the data table's timeline was loaded; readers use `may_be_ahead`.
+        partitioned_index: whether its record index is partitioned; None to read the definitions.
+        Raises `CorruptTable` if it is missing, damaged or behind the data table.
         """
         self._data_storage = storage
         self._data_config = config
         self._storage = storage.below(FOLDER)
         self._files = files
+        self._partitioned_index = partitioned_index
         if opened is None:
             self._config, metadata = load_metadata(self._storage, config)
         else:
@@ -98,6 +105,14 @@ class MetadataTable:
         self._opened: dict[str, _native.MetadataPartition] = {}
         # By name, and by data partition for a partitioned record index.
         self._groups: dict[tuple[str, str | None], list[MetadataGroup]] = {}
+        if for_write:
+            _PLANNED_ON[timeline] = self
+
+    @classmethod
+    def for_plan(cls, data: TableSnapshot) -> MetadataTable:
+        """Return the one that was opened last to plan a write on a snapshot, or open one."""
+        opened = _PLANNED_ON.get(data.timeline)
+        return opened or cls(data.storage, data.config, data.timeline, for_write=True)
 
     @classmethod
     def beside(cls, data: TableSnapshot, opened: TableSnapshot, files: FileSource) -> MetadataTable:
@@ -232,6 +247,8 @@ class MetadataTable:
         """Return whether each data partition has its own file groups there; none without rows."""
         if name != RECORD_INDEX:
             return False
+        if self._partitioned_index is not None:
+            return self._partitioned_index
         definition = self.definitions.get(name)
         return definition is not None and definition.is_partitioned
 

@@ -8,7 +8,7 @@ the payload's rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhudi import _native
@@ -42,7 +42,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn import zombie_commits
-from pyhudi.txn.orphan_files import remove_staged
+from pyhudi.txn.orphan_files import is_staged, remove_staged
 from pyhudi.txn.rollback import was_rolled_back
 
 RETAINED = 20
@@ -57,15 +57,19 @@ _CLEAN_SUFFIX = "002"
 """The same for a clean."""
 
 
-def run_services(data: TableSnapshot) -> None:
+def run_services(data: TableSnapshot, synced: TableSnapshot | None = None) -> None:
     """Run the services that are due. The commit is complete, so a failure is a warning.
 
     A later commit, by pyhudi or by Apache Hudi, runs what failed.
+
+    synced: the metadata table right after the commit, if the critical section has lasted since.
     """
     if FILES not in data.config.metadata_partitions:
         return
     try:
-        _run(data, MetadataOptions.of(data.options))
+        options = MetadataOptions.of(data.options)
+        if synced is None or _may_be_due(data, synced, options):
+            _run(data, options)
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
         warn(
@@ -89,24 +93,53 @@ def _run(data: TableSnapshot, options: MetadataOptions) -> None:
         metadata_table = _without_rolled_back_commits(data, metadata_table)
     if _compact(data, metadata_table, options):
         metadata_table = metadata_table.reload()
+    bounds = lambda _: _oldest(Timeline.load(data.storage, data.config))  # noqa: E731
+    archiving.archive(metadata_table, _archiving_policy(data, options, bounds))
+
+
+def _may_be_due(
+    data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOptions
+) -> bool:
+    """Return whether any service may have something to do. Reads no storage."""
+    timeline = metadata_table.timeline
+    if timeline.pending() or any(is_staged(file.name) for file in timeline.beside[1]):
+        return True
+    policy = _archiving_policy(data, options, lambda _: _oldest(data.timeline))
+    return (
+        is_compaction_due(metadata_table, options.compact_after)
+        or _clean_horizon(timeline) is not None
+        or archiving.has_due_instants(metadata_table, policy)
+    )
+
+
+def _archiving_policy(
+    data: TableSnapshot,
+    options: MetadataOptions,
+    bounds: Callable[[TableSnapshot], Iterable[ArchiveBound]],
+) -> ArchivingPolicy:
     data_options = ArchiveOptions.of(data.options)
-    policy = ArchivingPolicy(
+    return ArchivingPolicy(
         min_commits=data_options.least + 1,
         max_commits=data_options.most + 1,
         retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
-        bounds=lambda _: _oldest(Timeline.load(data.storage, data.config)),
+        bounds=bounds,
         history=HISTORY,
     )
-    archiving.archive(metadata_table, policy)
+
+
+def _clean_horizon(timeline: Timeline) -> Instant | None:
+    """Return the earliest commit that a clean retains; None if none is due."""
+    horizon = oldest_retained(timeline, RETAINED)
+    if horizon is None or _is_just_compacted(timeline) or not _has_outdated(timeline, horizon):
+        return None
+    return horizon
 
 
 def _clean(data: TableSnapshot, metadata_table: TableSnapshot) -> str | None:
-    instant, timeline = _service_instant(metadata_table, _CLEAN_SUFFIX), metadata_table.timeline
-    horizon = oldest_retained(timeline, RETAINED)
-    if instant is None or horizon is None or _is_just_compacted(timeline):
-        return None
-    if not _has_outdated(timeline, horizon):
+    instant = _service_instant(metadata_table, _CLEAN_SUFFIX)
+    horizon = _clean_horizon(metadata_table.timeline)
+    if instant is None or horizon is None:
         return None
     return cleaning.clean(metadata_table, horizon, instant, data.config.metadata_partitions)
 

@@ -78,10 +78,11 @@ def observe(table: TableSnapshot) -> None:
         table.generator.observe(table.timeline)
 
 
-def complete_delta_commit(
-    delta: PendingInstant, operation: str, stats: Iterable[WriteStat]
-) -> None:
-    """Complete a delta commit of the metadata table. operation: Hudi's name of the operation."""
+def complete_delta_commit(delta: PendingInstant, operation: str, stats: Iterable[WriteStat]) -> str:
+    """Complete a delta commit of the metadata table, and return the completion time.
+
+    operation: Hudi's name of the operation.
+    """
     table = delta.table
     metadata = CommitMetadata(
         by_partition(stats),
@@ -89,7 +90,7 @@ def complete_delta_commit(
         operation_type=operation,
     )
     observe(table)
-    delta.complete(metadata.encode(table.config.version, DELTA_COMMIT, table.clock))
+    return delta.complete(metadata.encode(table.config.version, DELTA_COMMIT, table.clock))
 
 
 def delta_commit(table: TableSnapshot, time: str) -> Instant | None:

@@ -79,7 +79,7 @@ def prune_by_bucket(
     None if partitions differ in their number of buckets
     (`hoodie.bucket.index.partition.expressions` of Hudi 1.1). Any other number may be wrong, too.
     """
-    if not all(map(test, slices)) and has_buckets_by_partition(table.storage):
+    if not all(map(test, slices)) and has_buckets_by_partition(table.storage, table.timeline):
         return None
     count = IndexOptions.of(table.options).buckets
     return _prune_if_verified(

@@ -198,7 +198,9 @@ def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
     key = storage.uri, f"{SCHEMA_FOLDER}?{hashlib.sha256(commits.encode()).hexdigest()}"
     names: tuple[str, ...] | None = storage.kept.get(key)
     if names is None:
-        names = tuple(sorted(entry.name for entry in storage.list_dir(SCHEMA_FOLDER)[1]))
+        exists = SCHEMA_FOLDER in timeline.meta_folder[0]
+        entries = storage.list_dir(SCHEMA_FOLDER)[1] if exists else []
+        names = tuple(sorted(entry.name for entry in entries))
         storage.kept.put(key, names, weight=len(names) + 1)
     return names
 

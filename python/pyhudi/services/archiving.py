@@ -92,7 +92,12 @@ def is_due(table: TableSnapshot, options: ArchiveOptions) -> bool:
     """Return whether archiving is due after a commit."""
     if len(table.timeline.commits) <= options.most:
         return False
-    return bool(_choose_instants(table, _policy(table, options)).instants)
+    return has_due_instants(table, _policy(table, options))
+
+
+def has_due_instants(table: TableSnapshot, policy: ArchivingPolicy) -> bool:
+    """Return whether `archive` would archive any instants."""
+    return bool(_choose_instants(table, policy).instants)
 
 
 def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:

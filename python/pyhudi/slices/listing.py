@@ -53,11 +53,19 @@ class ListedOnce:
     since stay, and reading them fails.
     """
 
-    def __init__(self, storage: Storage, check: Callable[[], None] = lambda: None) -> None:
-        """check: called after each listing; raises if files may be missing in it."""
+    def __init__(
+        self,
+        storage: Storage,
+        check: Callable[[], None] = lambda: None,
+        listed: Mapping[str, list[Entry]] | None = None,
+    ) -> None:
+        """check: called after each listing; raises if files may be missing in it.
+
+        listed: files by partition that need not be listed again.
+        """
         self._storage = storage
         self._check = check
-        self._listed: dict[str, list[Entry]] = {}
+        self._listed: dict[str, list[Entry]] = {**(listed or {})}
         self._all: list[str] | None = None
         """Paths of the partitions, if all were listed."""
 
@@ -71,6 +79,11 @@ class ListedOnce:
             paths = sorted(set(partitions))
             self._list([path for path in paths if path not in self._listed])
         return ((path, self._listed[path]) for path in paths)
+
+    @property
+    def listed(self) -> Mapping[str, list[Entry]]:
+        """The files of each partition that was listed."""
+        return self._listed
 
     def _all_paths(self) -> list[str]:
         if self._all is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
+from pyhudi.storage.storage import Entry
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 if TYPE_CHECKING:
@@ -30,8 +31,16 @@ class Commit:
     """The schema that the commit records."""
     by_record_index: bool = False
     """Its updates are of keys that the record index had."""
+    listed: Mapping[str, list[Entry]] = field(default_factory=dict)
+    """The files of the table in partitions that were listed, and have not changed since."""
     keys_indexed: int = 0
     """Keys that the record index got with it, once the metadata table is in sync."""
+    action: str = ""
+    """The action of its pending files."""
+    completion: str = ""
+    """The completion time, once it is complete."""
+    metadata_table: TableSnapshot | None = None
+    """The metadata table, once it is in sync; None also if that would take a listing."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,12 @@ class CommitParticipant:
         self,
         table: TableSnapshot,  # noqa: ARG002
         metadata: CommitMetadata,  # noqa: ARG002
+        listed: Collection[str] = (),  # noqa: ARG002
     ) -> AbstractContextManager[None]:
-        """A block around `before_complete` that prefetches what that reads."""
+        """A block around `before_complete` that prefetches what that reads.
+
+        listed: partitions whose files were listed already.
+        """
         return nullcontext()
 
     def before_publish(self, table: TableSnapshot) -> None:
@@ -133,8 +146,11 @@ class CommitParticipant:
         """Return which part of the active timeline it needs; None: it needs none."""
         return None
 
-    def after_complete(self, table: TableSnapshot) -> None:
-        """Do what is due once a commit is complete. An error becomes a warning."""
+    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
+        """Do what is due once a commit or a clean is complete. An error becomes a warning.
+
+        table: the snapshot before. commit: None for a clean.
+        """
 
 
 class SchemaHistoryFile(CommitParticipant):
@@ -158,6 +174,23 @@ class SchemaHistoryFile(CommitParticipant):
         commit_schema.forget(table.storage, instant)
 
 
+class SnapshotAfterCommit(CommitParticipant):
+    """Keeps the snapshot right after a write, so that its handle need not load the table."""
+
+    def __init__(self) -> None:
+        self.snapshot: TableSnapshot | None = None
+        """None until a commit is complete, and if its layout has no completion times in names."""
+
+    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
+        """Keep the snapshot. No other writer has completed anything in this critical section."""
+        self.snapshot = None
+        if commit is not None and table.timeline.completes_in_names:
+            timeline = table.timeline.with_completed(
+                commit.instant, commit.action, commit.completion
+            )
+            self.snapshot = table.with_timeline(timeline)
+
+
 @contextmanager
 def prefetch_commit_reads(
     table: TableSnapshot,
@@ -165,16 +198,18 @@ def prefetch_commit_reads(
     *,
     files: Iterable[str] = (),
     trees: Iterable[str] = (),
+    listed: Collection[str] = (),
 ) -> Iterator[None]:
     """Prefetch what a commit or a clean reads first, in a critical section, so it cannot change.
 
-    metadata: of the commit. files, trees: also read and listed.
+    metadata: of the commit. files, trees: also read and listed. listed: partitions whose files were
+    listed already.
     """
     with ExitStack() as block:
         folders = [table.config.layout.folder]
         block.enter_context(table.storage.prefetch(files=files, folders=folders, trees=trees))
         for participant in table.participants:
-            block.enter_context(participant.prefetch(table, metadata))
+            block.enter_context(participant.prefetch(table, metadata, listed))
         yield
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyhudi.cached_property import cached_property
-from pyhudi.clock import Zone, format_instant
 from pyhudi.config.actions import (
     CLUSTERING,
-    COMMIT_ACTIONS,
     COMPACTION,
     COMPLETED_ACTION,
     LOG_COMPACTION,
@@ -40,50 +38,12 @@ from pyhudi.timeline.commit_metadata import (
 from pyhudi.timeline.content_checks import check_content
 from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_there, check_whole
+from pyhudi.timeline.listed_instants import InstantIndex, parse_listing, select
 
 _READ_AT_ONCE = 256
 """Commits per prefetch: storage may be remote."""
 _STATS_KEPT = 10_000
 """Cached write stats of one timeline's commits, some 10 MB."""
-
-_MAX_CACHED_FILES = 30_000
-"""Maximum files of a timeline whose listing is cached, some 10 MB."""
-
-_Key = tuple[str, str]
-
-
-class _InstantIndex:
-    """The instants of a timeline by time and action. It never changes: timelines share it."""
-
-    def __init__(self, files: Iterable[Instant]) -> None:
-        by_key: dict[_Key, dict[int, Instant]] = {}
-        for file in files:
-            action = file.action
-            key = (file.requested, COMPLETED_ACTION.get(action, action))
-            states = by_key.get(key)
-            if states is None:
-                states = by_key[key] = {}
-            states[file.state.rank] = file
-        self.files = by_key
-        """Every file, by rank of the state."""
-        self.instants = tuple([states[max(states)] for _, states in sorted(by_key.items())])
-        completed = State.COMPLETED
-        self.completed = tuple([i for i in self.instants if i.state is completed])
-        self.pending = tuple([i for i in self.instants if i.state is not completed])
-        self.commits = _of(self.completed, COMMIT_ACTIONS)
-        self.committed = {instant.requested: instant for instant in self.commits}
-        self.pending_times = frozenset(
-            [i.requested for i in self.pending if i.completed_action in COMMIT_ACTIONS]
-        )
-
-
-class _Listing(NamedTuple):
-    """A listing of a timeline's directory, and what it was parsed into."""
-
-    entries: Entries
-    timezone: Zone
-    instants: _InstantIndex
-    beside: Entries
 
 
 class Timeline:
@@ -93,11 +53,11 @@ class Timeline:
         self,
         storage: Storage,
         layout: TimelineLayout,
-        files: Iterable[Instant] | _InstantIndex,
+        files: Iterable[Instant] | InstantIndex,
         archive: Archive,
     ) -> None:
         """`files`: one entry for every file of the timeline. Use `load` to read a table's."""
-        index = files if isinstance(files, _InstantIndex) else _InstantIndex(files)
+        index = files if isinstance(files, InstantIndex) else InstantIndex(files)
         self._storage = storage
         self._layout = layout
         self.archive: Archive = archive
@@ -137,7 +97,7 @@ class Timeline:
         """
         layout = config.layout
         folders, entries = storage.list_dir(layout.folder)
-        index, beside = _parse_listing(storage, config, entries)
+        index, beside = parse_listing(storage, config, entries)
         if not index.files or any(entry.name == MOVING for entry in beside):
             check_in_force(storage, layout)
         if not (folders or entries or may_be_missing):
@@ -161,6 +121,7 @@ class Timeline:
         cut.bound = requested
         cut.uncut = self.uncut
         cut.keys_counted = self.keys_counted
+        cut.beside = self.beside
         return cut
 
     def without(self, instants: Collection[Instant]) -> Timeline:
@@ -186,15 +147,37 @@ class Timeline:
             for states in self._files.values()
             for file in states.values()
         )
-        return Timeline(self._storage, self._layout, files, self.archive)
+        timeline = Timeline(self._storage, self._layout, files, self.archive)
+        timeline.beside = self.beside
+        return timeline
+
+    def with_completed(self, instant: str, action: str, completion: str) -> Timeline:
+        """Return the timeline as it is once a pending instant was requested and completed.
+
+        Only for a layout whose file names have the completion time.
+        """
+        layout = self._layout
+        states = self._files.get((instant, COMPLETED_ACTION.get(action, action)), {})
+        files = [file for states in self._files.values() for file in states.values()]
+        names = (
+            layout.file_name(instant, action, State.REQUESTED),
+            layout.file_name(instant, action, State.INFLIGHT),
+            layout.file_name(instant, action, State.COMPLETED, completion),
+        )
+        added = filter(None, map(layout.parse, names))
+        files += [file for file in added if file.state.rank not in states]
+        timeline = Timeline(self._storage, layout, files, self.archive)
+        timeline.keys_counted = self.keys_counted
+        timeline.beside = self.beside
+        return timeline
 
     def filter_completed(self, *actions: str) -> tuple[Instant, ...]:
         """Completed instants of the given (completed) actions, of all when none is given."""
-        return _of(self._completed, actions)
+        return select(self._completed, actions)
 
     def pending(self, *actions: str) -> tuple[Instant, ...]:
         """Requested and inflight instants of the given actions, of all when none is given."""
-        return _of(self._pending, actions)
+        return select(self._pending, actions)
 
     @property
     def folder(self) -> str:
@@ -276,9 +259,13 @@ class Timeline:
 
     @cached_property
     def may_have_archived(self) -> bool:
-        """Whether instants may have been archived; takes one listing."""
-        _, files = self._storage.list_dir(self.archive.folder)
-        return any(file.name != KEEPER for file in files)
+        """Whether instants may have been archived; takes one listing, until there is an archive."""
+        if not has_known_archive(self._storage, self.archive.folder):
+            _, files = self._storage.list_dir(self.archive.folder)
+            if not any(file.name != KEEPER for file in files):
+                return False
+            self._storage.listings[f"{self._storage.uri}/{self.archive.folder}"] = True
+        return True
 
     def is_before_start(self, requested: str) -> bool:
         """Return whether a time is before the active timeline: its instants are archived."""
@@ -487,41 +474,12 @@ class Timeline:
         return frozenset(commit.requested for commit in self.archive.commits(span))
 
 
-def _of(instants: tuple[Instant, ...], actions: tuple[str, ...]) -> tuple[Instant, ...]:
-    return tuple([i for i in instants if i.action in actions]) if actions else instants
+def has_known_archive(storage: Storage, folder: str) -> bool:
+    """Return whether an earlier listing found archived instants, so that none is needed.
 
-
-def _parse_listing(
-    storage: Storage, config: TableConfig, entries: Entries
-) -> tuple[_InstantIndex, Entries]:
-    """Return the instants of a listing, and its other files.
-
-    A commit lists the timeline several times: an equal listing is parsed once.
+    It stays true for a table that was recreated, which then is checked more than necessary.
     """
-    key = f"{storage.uri}/{config.layout.folder}"
-    cached: _Listing | None = storage.listings.get(key)
-    if cached and cached.entries == entries and cached.timezone == config.timezone:
-        return cached.instants, cached.beside
-    index, beside = _parse(config, entries)
-    if len(entries) <= _MAX_CACHED_FILES:
-        storage.listings[key] = _Listing(entries, config.timezone, index, beside)
-    return index, beside
-
-
-def _parse(config: TableConfig, entries: Entries) -> tuple[_InstantIndex, Entries]:
-    parse, start = config.layout.parse, len(config.layout.folder) + 1
-    files: list[Instant] = []
-    beside: Entries = []
-    for entry in entries:
-        parsed = parse(entry.path[start:])
-        if parsed is None:
-            beside.append(entry)
-            continue
-        if parsed.completed is None and parsed.is_completed:
-            completed = _modification_instant(entry.modified_ms, config.timezone)
-            parsed = replace(parsed, completed=completed)
-        files.append(parsed)
-    return _InstantIndex(files), beside
+    return f"{storage.uri}/{folder}" in storage.listings
 
 
 def keep_commit(storage: Storage, path: str, data: bytes) -> None:
@@ -534,8 +492,3 @@ def keep_commit(storage: Storage, path: str, data: bytes) -> None:
 
 def _put(cache: LruCache, storage: Storage, path: str, metadata: CommitMetadata) -> None:
     cache.put((storage.uri, path), metadata, weight=len(metadata.write_stats) + 1)
-
-
-def _modification_instant(modified_ms: int, zone: Zone) -> str:
-    """Return the substitute for a completion time that is not in the name, as in Hudi 1.2.0."""
-    return format_instant(modified_ms, zone)

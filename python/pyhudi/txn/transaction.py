@@ -47,6 +47,7 @@ from pyhudi.errors import (
 )
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
+from pyhudi.slices.listing import ListedOnce
 from pyhudi.table.participants import (
     Commit,
     CommitParticipant,
@@ -79,13 +80,14 @@ class Transaction:
         commit_checks: Iterable[CommitCheck] = (),
         appends: bool = False,
         shared: bool = False,
+        files: ListedOnce | None = None,
     ) -> None:
         """Write nothing yet.
 
         table: the snapshot on which the write was planned. operation: Hudi's name, such as UPSERT.
         commit_checks: commit checks of what the write relied on. appends: other writers may append
         to the same file groups. shared: other processes continue the write, so its heartbeat does
-        not depend on this one.
+        not depend on this one. files: the listing on which the write was planned.
         """
         self._table = table
         self._operation = operation
@@ -98,6 +100,7 @@ class Transaction:
         """Whether another writer has rolled it back."""
         self._has_run_participants = False
         self._shared = shared
+        self._files = files
         self._heartbeat: Heartbeat | None = None
         self._post_commit_steps: list[Callable[[], None]] = []
         self._written = CommitMetadata()
@@ -218,11 +221,16 @@ class Transaction:
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
+        listed = {} if self._files is None else self._files.listed
         with table.lock_manager.critical_section():
             if self._heartbeat is not None:
                 self._heartbeat.begin_publication()
             with prefetch_commit_reads(
-                table, metadata, files=[properties_file.FILE], trees=[markers.folder(self.instant)]
+                table,
+                metadata,
+                files=[properties_file.FILE],
+                trees=[markers.folder(self.instant)],
+                listed=listed,
             ):
                 current = self._check_before_publish(metadata, schema)
                 marked_paths = self._pending.read_marked_paths()
@@ -230,6 +238,9 @@ class Transaction:
                 self._check_alive()
                 self._pending.delete_unnamed_files(metadata, marked_paths)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
+                commit.action = self._pending.action
+                if self._is_unchanged_since_plan(current.timeline):
+                    commit.listed = listed
                 for participant in table.participants:
                     participant.before_publish(current)
                 self._has_run_participants = True
@@ -238,7 +249,8 @@ class Transaction:
             began_ms = table.clock.now_ms()
             completion = table.generator.next()
             self._publish(completion, data)
-            self._run_post_commit_steps(current)
+            commit.completion = completion
+            self._run_post_commit_steps(current, commit)
             self._clean_up(partial(table.lock_manager.wait_out_clock_skew, began_ms))
         return completion
 
@@ -260,6 +272,15 @@ class Transaction:
         for commit_check in self._commit_checks:
             commit_check(concurrent)
         return concurrent.table
+
+    def _is_unchanged_since_plan(self, current: Timeline) -> bool:
+        """Return whether the files of the table's commits are those on which it was planned.
+
+        Up to table version 6 other writers may have appended to them.
+        """
+        own = current.find(self.instant, self._pending.action)
+        others = tuple(instant for instant in current.instants if instant != own)
+        return current.completes_in_names and others == self._table.timeline.instants
 
     def _check_others(self, concurrent: ConcurrentCommits, metadata: CommitMetadata) -> None:
         conflicts.check_idempotency(concurrent.table.timeline, metadata)
@@ -328,12 +349,12 @@ class Transaction:
         msg = f"the {self._pending.action} {self.instant} was rolled back by another writer"
         return retryable_conflict(msg)
 
-    def _run_post_commit_steps(self, table: TableSnapshot) -> None:
+    def _run_post_commit_steps(self, table: TableSnapshot, commit: Commit) -> None:
         """Run the post-commit steps; a failure does not undo the commit."""
         for step in self._post_commit_steps:
             self._try(step)
         for participant in (*table.participants, *self.participants):
-            self._try(partial(participant.after_complete, table))
+            self._try(partial(participant.after_complete, table, commit))
 
     def _clean_up(self, wait_out_skew: Callable[[], None]) -> None:
         """Remove heartbeat and markers while waiting out clock skew."""

@@ -74,7 +74,13 @@ def write(
     commit_checks = (
         commit_checks if shared else (check_buckets_not_taken(context, counts), *commit_checks)
     )
-    with Transaction(context.table, operation, commit_checks=commit_checks, appends=shared) as txn:
+    with Transaction(
+        context.table,
+        operation,
+        commit_checks=commit_checks,
+        appends=shared,
+        files=context.files,
+    ) as txn:
         files = plan_files(
             replace(context.target(txn.instant), partial=partial),
             counts,
@@ -96,7 +102,9 @@ def write_new_files(
     context = assigned.context
     _check_partitions(context, assigned.counts)
     row_ranges = assigned.row_ranges()
-    with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
+    with Transaction(
+        context.table, operation, commit_checks=commit_checks, files=context.files
+    ) as txn:
         files = plan_new_files(
             context.target(txn.instant),
             row_ranges,
@@ -123,7 +131,9 @@ def write_buckets(
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
     check_free(context, (groups[number] for number in counts.changed_groups))
     commit_checks = (check_buckets_not_taken(context, counts), *commit_checks)
-    with Transaction(context.table, operation, commit_checks=commit_checks) as txn:
+    with Transaction(
+        context.table, operation, commit_checks=commit_checks, files=context.files
+    ) as txn:
         if replaced is not None:
             groups = in_place(groups, new_hashing_metadata(context, txn, replaced))
         target = context.target(txn.instant)

@@ -24,7 +24,6 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import HistoryUnavailable, SchemaMismatch, retryable_conflict, without_hint
-from pyhudi.index.detection import BUCKET_FOLDER
 from pyhudi.index.key_encoding import check_keys, check_paths, keys_are_prefixed
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
@@ -61,9 +60,10 @@ from pyhudi.slices.write_tasks import FileGroup, WriteTarget
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock
-from pyhudi.table.participants import SchemaHistoryFile
+from pyhudi.table.participants import CommitParticipant, SchemaHistoryFile
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.active import has_known_archive
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.txn.lock_manager import lock_manager_for
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
@@ -108,10 +108,11 @@ def list_opening_directories(config: TableConfig) -> set[str]:
     return {config.layout.folder, META_FOLDER}
 
 
-def _directories_of_write(config: TableConfig) -> set[str]:
+def _directories_of_write(storage: Storage, config: TableConfig) -> set[str]:
     """Return the directories that are listed to open a table for a write."""
-    archive = {config.history_folder} if config.metadata_partitions else set[str]()
-    return {*list_opening_directories(config), BUCKET_FOLDER, *archive}
+    is_listed = config.metadata_partitions and not has_known_archive(storage, config.history_folder)
+    archive = {config.history_folder} if is_listed else set[str]()
+    return {*list_opening_directories(config), *archive}
 
 
 def list_definition_files(config: TableConfig) -> list[str]:
@@ -139,7 +140,7 @@ def open_for_change(
         clock,
         handle.engine,
         handle.options,
-        _PARTICIPANTS,
+        _PARTICIPANTS + (handle.participants if isinstance(handle, Handle) else ()),
         timeline,
         Handle.of(handle, clock).lock_manager,
     )
@@ -155,6 +156,8 @@ class Handle:
     lock_manager: LockManager = field(default_factory=NoLock)
     previous_config: TableConfig | None = None
     """The table's properties when they were last read."""
+    participants: tuple[CommitParticipant, ...] = ()
+    """Commit participants of the operation, in addition to those of each table."""
 
     @classmethod
     def of(cls, table: WritableTable, clock: Clock) -> Handle:
@@ -162,17 +165,17 @@ class Handle:
         if isinstance(table, Handle) and not isinstance(table.lock_manager, NoLock):
             return table
         lock_manager = lock_manager_for(table.storage, table.options, clock)
-        previous = table.previous_config if isinstance(table, Handle) else None
-        return cls(table.storage, table.engine, table.options, lock_manager, previous)
+        if isinstance(table, Handle):
+            return replace(table, lock_manager=lock_manager)
+        return cls(table.storage, table.engine, table.options, lock_manager)
 
     def prefetch_open(self) -> AbstractContextManager[None]:
         """A block that opens the table for a write; its reads are prefetched."""
         if self.previous_config is None:
             return nullcontext()
         files = [properties_file.FILE, *list_definition_files(self.previous_config)]
-        return self.storage.prefetch(
-            files=files, folders=_directories_of_write(self.previous_config)
-        )
+        folders = _directories_of_write(self.storage, self.previous_config)
+        return self.storage.prefetch(files=files, folders=folders)
 
     def without_index_options(self) -> Handle:
         """Return the handle without index options, which the table may not support yet."""
@@ -210,7 +213,7 @@ class WriteContext:
         handle = Handle.of(table, clock)
         storage = table.storage
         config = config or TableConfig.load(storage, clock)
-        folders = _directories_of_write(config)
+        folders = _directories_of_write(storage, config)
         with storage.prefetch(files=list_definition_files(config), folders=folders):
             return cls._open(handle, config, clock)
 
@@ -470,7 +473,7 @@ class WriteContext:
         """
         check = None if may_miss_files else partial(check_complete, self.table)
         return FileSystemView(
-            self.storage, self.config, self.timeline, partitions, self._files, check=check
+            self.storage, self.config, self.timeline, partitions, self.files, check=check
         )
 
     def check_files(self, stale: Collection[str] = ()) -> None:
@@ -478,7 +481,7 @@ class WriteContext:
         check_complete(self.table, self.view(may_miss_files=True), stale=stale)
 
     @cached_property
-    def _files(self) -> ListedOnce:
+    def files(self) -> ListedOnce:
         """The files on which the write is planned; each partition is listed once.
 
         In a later listing, a file group that a cleaner removed would look as if it never existed.
