@@ -152,6 +152,19 @@ impl BloomFilter {
         self
     }
 
+    /// Whether both are of one kind and size, as filters that were made alike.
+    pub fn is_shaped_as(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kind::Simple(one), Kind::Simple(other)) => {
+                (one.hashes, one.bits) == (other.hashes, other.bits)
+            }
+            (Kind::Dynamic(one), Kind::Dynamic(other)) => {
+                (one.shape, one.keys_per_row) == (other.shape, other.keys_per_row)
+            }
+            _ => false,
+        }
+    }
+
     /// Lets every key through.
     pub fn fill(&mut self) {
         let rows = match &mut self.0 {

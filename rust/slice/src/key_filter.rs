@@ -32,6 +32,31 @@ impl KeyFilter {
         made
     }
 
+    /// Goes on with the filter of a file whose keys come again, most of them. Only if that has twice
+    /// the keys that a filter is made for: what is left of keys that are gone adds little then.
+    ///
+    /// Returns whether the keys of the file need not be added.
+    pub(crate) fn inherit(&mut self, stored: &str, type_code: &str, rows: u64) -> bool {
+        let BloomOptions {
+            entries,
+            max_entries,
+            ..
+        } = self.options;
+        let max = max_entries.unwrap_or(entries);
+        let stored = || BloomFilter::from_base64(stored)?.expect_type(type_code);
+        if rows / 2 < u64::from(max) || self.count() > 0 {
+            return false;
+        }
+        // The keys of one that is damaged are added again.
+        let stored = stored().ok();
+        let stored = stored.filter(|stored| stored.is_shaped_as(&self.empty(entries)));
+        let inherited = stored.is_some();
+        if let Some(stored) = stored {
+            self.filter = Some(stored.growing_to(max));
+        }
+        inherited
+    }
+
     pub(crate) fn add(&mut self, keys: &StringArray) {
         if let Some(filter) = &mut self.filter {
             add_all(filter, keys);
@@ -58,12 +83,16 @@ impl KeyFilter {
     }
 
     fn filled(&mut self, entries: u32) -> BloomFilter {
-        let mut filter = match self.options.max_entries {
-            Some(most) => BloomFilter::dynamic(entries, self.options.fpp, most),
-            None => BloomFilter::simple(entries, self.options.fpp),
-        };
+        let mut filter = self.empty(entries);
         add_all(&mut filter, &self.held.finish());
         filter
+    }
+
+    fn empty(&self, entries: u32) -> BloomFilter {
+        match self.options.max_entries {
+            Some(most) => BloomFilter::dynamic(entries, self.options.fpp, most),
+            None => BloomFilter::simple(entries, self.options.fpp),
+        }
     }
 }
 
@@ -97,6 +126,33 @@ mod tests {
         assert!(sizes[1] < sizes[2] && sizes[2] * 9 < sizes[3], "{sizes:?}");
         let whole = BloomFilter::dynamic(1000, 1e-6, 2000).to_bytes().len();
         assert_eq!(sizes[3], whole);
+    }
+
+    #[test]
+    fn the_filter_of_a_full_file_is_inherited() {
+        let options = BloomOptions {
+            entries: 500,
+            by_keys: true,
+            fpp: 1e-6,
+            max_entries: Some(1000),
+        };
+        let stored = filter(500, &[2500]);
+        let text = stored.to_base64();
+        let inherit = |options, text: &str, code, rows| {
+            let mut made = KeyFilter::new(options);
+            made.inherit(text, code, rows)
+                .then(|| made.finish().to_bytes())
+        };
+        let same = inherit(options, &text, "DYNAMIC_V0", 2500) == Some(stored.to_bytes());
+        assert!(same);
+        assert_eq!(inherit(options, &text, "DYNAMIC_V0", 1999), None);
+        assert_eq!(inherit(options, &text, "SIMPLE", 2500), None);
+        assert_eq!(inherit(options, "no filter", "DYNAMIC_V0", 2500), None);
+        let other = BloomOptions {
+            fpp: 1e-7,
+            ..options
+        };
+        assert_eq!(inherit(other, &text, "DYNAMIC_V0", 2500), None);
     }
 
     #[test]

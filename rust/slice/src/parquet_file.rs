@@ -6,6 +6,7 @@
 //! statistics out of footers. So footers name the order of the type here, and its rules hold: where
 //! there is NaN there are no bounds, and a zero is -0.0 as least and 0.0 as greatest value.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::ops::Neg;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColu
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
-use crate::base::KeptGroup;
+use crate::base::{KeptColumn, KeptGroup};
 use crate::column_parts::{ColumnPart, column_parts};
 use crate::leaf_writers::{Helped, write_leaves};
 use crate::parquet_form::ParquetForm;
@@ -109,49 +110,72 @@ impl<W: Write + Send> ParquetFile<W> {
         own: Option<(usize, &StringArray)>,
     ) -> Result<()> {
         self.end_group()?;
-        let mut fresh = match own {
-            Some((column, texts)) => Some(self.repeated(column, texts, group.rows)?),
-            None => None,
-        };
+        let mut fresh = HashMap::new();
+        if let Some((column, texts)) = own {
+            let repeated = (0..group.rows).step_by(texts.len().max(1)).map(|row| {
+                let left = usize::try_from(group.rows - row).unwrap_or(usize::MAX);
+                Ok(Arc::new(texts.slice(0, left.min(texts.len()))) as ArrayRef)
+            });
+            fresh.extend(self.encoded(column, repeated)?);
+        }
+        for (column, batches) in group.decoded {
+            let values = batches.map(|batch| {
+                let batch = batch.map_err(|error| ParquetError::External(Box::new(error)))?;
+                Ok(Arc::clone(batch.column(0)))
+            });
+            fresh.extend(self.encoded(column, values)?);
+        }
         let mut row_group = self.file.next_row_group()?;
-        for (leaf, (pages, closed)) in group.columns.into_iter().enumerate() {
-            match fresh.take_if(|(own, _)| *own == leaf) {
-                Some((_, chunk)) => chunk.append_to_row_group(&mut row_group)?,
-                None => row_group.append_column(&pages, closed)?,
+        for (leaf, column) in group.columns.into_iter().enumerate() {
+            match (fresh.remove(&leaf), column) {
+                (Some(chunk), _) => chunk.append_to_row_group(&mut row_group)?,
+                (None, KeptColumn::Copied(pages, closed)) => {
+                    row_group.append_column(&pages, *closed)?;
+                }
+                (None, KeptColumn::Spliced(pages, closed)) => {
+                    row_group.append_column(&pages, *closed)?;
+                }
+                (None, KeptColumn::Written) => {
+                    let what = format!("no values of column {leaf}");
+                    return Err(ParquetError::General(what));
+                }
             }
         }
         row_group.close()?;
         Ok(())
     }
 
-    /// A string column of this number of rows, and its leaf number.
-    fn repeated(
+    /// The leaves of a column that has these values, by number.
+    fn encoded(
         &self,
         column: usize,
-        texts: &StringArray,
-        rows: u64,
-    ) -> Result<(usize, ArrowColumnChunk)> {
-        let leaves = self.file.schema_descr();
-        let leaf =
-            (0..leaves.num_columns()).find(|leaf| leaves.get_column_root_idx(*leaf) == column);
+        values: impl Iterator<Item = Result<ArrayRef>>,
+    ) -> Result<Vec<(usize, ArrowColumnChunk)>> {
+        let schema = self.file.schema_descr();
+        let leaves: Vec<usize> = (0..schema.num_columns())
+            .filter(|leaf| schema.get_column_root_idx(*leaf) == column)
+            .collect();
         let unknown = || ParquetError::General(format!("the file has no column {column}"));
-        let leaf = leaf.ok_or_else(unknown)?;
-        let part = self.parts.iter().find(|part| part.leaves.contains(&leaf));
+        let first = *leaves.first().ok_or_else(unknown)?;
+        let part = self.parts.iter().find(|part| part.leaves.contains(&first));
         let part = part.ok_or_else(unknown)?;
         let mut writers = part.writers(self.file.flushed_row_groups().len())?;
-        let mut writer = writers
-            .drain(leaf - part.leaves.start..)
-            .next()
-            .ok_or_else(unknown)?;
-        let mut left = usize::try_from(rows).unwrap_or(usize::MAX);
-        while left > 0 && !texts.is_empty() {
-            let part: ArrayRef = Arc::new(texts.slice(0, left.min(texts.len())));
-            for leaf in compute_leaves(self.schema.field(column), &part)? {
+        let mut writers: Vec<_> = writers
+            .drain(first - part.leaves.start..)
+            .take(leaves.len())
+            .collect();
+        for values in values {
+            let levels = compute_leaves(self.schema.field(column), &values?)?;
+            for (writer, leaf) in writers.iter_mut().zip(levels) {
                 writer.write(&leaf)?;
             }
-            left -= part.len();
         }
-        Ok((leaf, writer.close()?))
+        let chunks = leaves.into_iter().zip(writers).map(|(leaf, writer)| {
+            let mut chunk = writer.close()?;
+            bound_by_type(chunk.close_mut())?;
+            Ok((leaf, chunk))
+        });
+        chunks.collect()
     }
 
     /// How large the file is so far, by estimate.

@@ -9,7 +9,7 @@ use pyhudi_store::Store;
 
 use crate::FILE_NAME;
 use crate::adapt::{adapt, check_required};
-use crate::base::{BaseOut, Keeping, Kept, format_of};
+use crate::base::{BaseOut, Keeping, Kept, KeptForm, format_of};
 use crate::base_options::BaseFileOptions;
 use crate::changes::Batches;
 use crate::error::{Result, SliceError};
@@ -97,10 +97,12 @@ pub fn rewrite_base_file(
             schema: Arc::clone(schema),
             new_rows: rewrite.new_rows,
             least_rows: rewrite.least_rows,
+            codec: options.codec,
         })?,
         None => None,
     };
     if let Some(kept) = kept {
+        writer.inherit(&kept);
         for number in kept.numbers() {
             writer.keep(&kept, number)?;
         }
@@ -120,6 +122,8 @@ pub(crate) struct BaseWriter<'a> {
     file_name: Option<String>,
     out: Box<dyn BaseOut>,
     filter: Option<KeyFilter>,
+    /// The filter has the keys of row groups that are kept.
+    inherited: bool,
     keys: Option<(String, String)>,
     rows: u64,
     /// The file's name, once for each row of a batch.
@@ -139,6 +143,7 @@ impl<'a> BaseWriter<'a> {
             file_name,
             out: format_of(path).create(store, path, options)?,
             filter: options.bloom.map(KeyFilter::new),
+            inherited: false,
             keys: None,
             rows: 0,
             names: None,
@@ -149,24 +154,40 @@ impl<'a> BaseWriter<'a> {
         let batch = adapt(batch, self.out.schema())?;
         check_required(&batch, self.out.schema())?;
         let batch = self.with_file_name(batch)?;
-        self.note_keys(&batch)?;
+        self.note_keys(&batch, false)?;
         self.rows += batch.num_rows() as u64;
         self.out.write(&batch)
     }
 
-    /// A row group of another file as it stands.
-    pub(crate) fn keep(&mut self, kept: &Kept, number: usize) -> Result<()> {
-        if let Some(name) = &self.options.key_column {
-            for batch in kept.column(number, name)? {
-                self.note_keys(&batch?)?;
-            }
+    /// Takes over the filter of a file, all of whose keys come again but those that are deleted.
+    fn inherit(&mut self, kept: &Kept) {
+        let stored = kept.value("org.apache.hudi.bloomfilter");
+        let stored = stored.zip(kept.value("hoodie_bloom_filter_type_code"));
+        if let (Some(filter), Some((text, code))) = (&mut self.filter, stored) {
+            self.inherited = filter.inherit(&text, &code, kept.file_rows());
         }
+    }
+
+    /// A row group of another file, without the rows that it loses.
+    pub(crate) fn keep(&mut self, kept: &Kept, number: usize) -> Result<()> {
+        let key = self.options.key_column.as_ref();
+        let stay = kept.pass(number, key, &mut |keys| {
+            self.note_keys(keys, self.inherited)
+        })?;
         let column = self.out.schema().index_of(FILE_NAME).ok();
         let names = match &self.file_name {
             Some(name) => Some(repeated(name, NAMES)?),
             None => None,
         };
-        let group = kept.group(number)?;
+        let form = KeptForm {
+            schema: self.out.schema(),
+            codec: self.options.codec,
+            own: column.filter(|_| names.is_some()),
+        };
+        let group = kept.group(number, stay, &form)?;
+        if group.rows == 0 {
+            return Ok(());
+        }
         self.rows += group.rows;
         self.out.keep(group, column.zip(names.as_ref()))
     }
@@ -199,7 +220,8 @@ impl<'a> BaseWriter<'a> {
         with_column(&batch, at, mine)
     }
 
-    fn note_keys(&mut self, batch: &RecordBatch) -> Result<()> {
+    /// known: the filter has them.
+    fn note_keys(&mut self, batch: &RecordBatch, known: bool) -> Result<()> {
         let Some(name) = &self.options.key_column else {
             return Ok(());
         };
@@ -216,7 +238,7 @@ impl<'a> BaseWriter<'a> {
                 greatest = Some(key);
             }
         }
-        if let Some(filter) = &mut self.filter {
+        if let Some(filter) = self.filter.as_mut().filter(|_| !known) {
             filter.add(keys);
         }
         if let (Some(least), Some(greatest)) = (least, greatest) {

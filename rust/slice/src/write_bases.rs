@@ -62,6 +62,7 @@ pub fn join_base_files(
                 schema: Arc::clone(form.parquet()),
                 new_rows: 0,
                 least_rows,
+                codec: options.codec,
             })?,
             None => None,
         };

@@ -197,12 +197,12 @@ fn what_is_not_met_is_copied_and_has_the_new_name() {
 }
 
 #[test]
-fn what_is_met_is_written_anew() {
+fn rows_that_are_met_are_taken_out() {
     let folder = Folder::new("met");
     write(&folder, "a.parquet", batch(0..5000, 1, "a"), Codec::Zstd);
     upsert(&folder, "a.parquet", "b.parquet", batch(5000..6000, 2, "b"));
     upsert(&folder, "b.parquet", "c.parquet", batch(5100..5101, 3, "c"));
-    assert_eq!(folder.groups("c.parquet"), [5000, 1000]);
+    assert_eq!(folder.groups("c.parquet"), [5000, 999, 1]);
     let read = slice(&folder, Some("c.parquet"), None, Some(10..11));
     let written = rewrite_base_file(
         "d.parquet",
@@ -211,8 +211,8 @@ fn what_is_met_is_written_anew() {
         &options("d.parquet", Codec::Zstd),
     );
     let (file, stats) = written.unwrap();
-    // The smaller row group goes with the larger one.
-    assert_eq!(folder.groups("d.parquet"), [5999]);
+    // A row group that is no larger than what is rewritten is rewritten.
+    assert_eq!(folder.groups("d.parquet"), [4999, 999, 1]);
     assert_eq!((file.rows, file.keys), (5999, Some((key(0), key(5999)))));
     assert_eq!(stats.deleted.load(std::sync::atomic::Ordering::Relaxed), 1);
     let expected = (0..6000).filter(|row| *row != 10).map(|row| {
@@ -224,6 +224,43 @@ fn what_is_met_is_written_anew() {
         (key(row), "d.parquet".to_owned(), number)
     });
     assert_eq!(folder.rows("d.parquet"), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn rows_of_other_codecs_are_written_anew() {
+    let folder = Folder::new("codec");
+    write(&folder, "a.parquet", batch(0..5000, 1, "a"), Codec::Snappy);
+    upsert(&folder, "a.parquet", "b.parquet", batch(10..12, 2, "b"));
+    assert_eq!(folder.groups("b.parquet"), [5000]);
+    let numbers: Vec<i64> = folder.rows("b.parquet").iter().map(|row| row.2).collect();
+    assert_eq!(numbers.iter().filter(|number| **number == 2).count(), 2);
+}
+
+/// A record replaces the first row that has its key, also where row groups are taken over.
+#[test]
+fn the_first_row_of_a_key_is_replaced() {
+    let folder = Folder::new("twice");
+    write(&folder, "a.parquet", batch(0..5000, 1, "a"), Codec::Zstd);
+    let append = |from: &str, to: &str, rows: RecordBatch| {
+        let rewrite = Rewrite {
+            new_rows: rows.num_rows() as u64,
+            appended: Some(Box::new(std::iter::once(Ok(rows)))),
+            least_rows: 1000,
+        };
+        let read = slice(&folder, Some(from), None, None);
+        rewrite_base_file(to, read, rewrite, &options(to, Codec::Zstd)).unwrap();
+    };
+    append("a.parquet", "b.parquet", batch(0..3000, 2, "b"));
+    assert_eq!(folder.groups("b.parquet"), [5000, 3000]);
+    upsert(&folder, "b.parquet", "c.parquet", batch(7..8, 3, "c"));
+    assert_eq!(folder.groups("c.parquet"), [4999, 3000, 1]);
+    let found = folder.rows("c.parquet");
+    let of_key: Vec<i64> = found
+        .iter()
+        .filter(|row| row.0 == key(7))
+        .map(|row| row.2)
+        .collect();
+    assert_eq!(of_key, [2, 3]);
 }
 
 #[test]

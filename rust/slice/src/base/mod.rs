@@ -14,6 +14,7 @@ mod parquet;
 mod parquet_out;
 mod portions;
 mod spark;
+mod splice;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use crate::row_test::RowTest;
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
 pub use calendar::{has_old_calendar, is_of_both_calendars};
-pub(crate) use kept::{Keeping, Kept, KeptGroup};
+pub(crate) use kept::{Keeping, Kept, KeptColumn, KeptForm, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;
 pub(crate) use parquet::{BATCH_BYTES, Groups, read_parquet_block};

@@ -18,7 +18,7 @@ pub(crate) enum Opening<'a> {
     /// To be given out as it is.
     Plain,
     /// To stream past the log side.
-    Merged(&'a Merging, &'a SharedMap),
+    Merged(&'a Arc<Merging>, &'a SharedMap),
     /// To be split on disk.
     Spilled(&'a Merging),
 }
@@ -34,7 +34,8 @@ impl Opening<'_> {
     pub(crate) fn merging(&self) -> Option<&Merging> {
         match self {
             Self::Plain => None,
-            Self::Merged(merging, _) | Self::Spilled(merging) => Some(merging),
+            Self::Merged(merging, _) => Some(merging),
+            Self::Spilled(merging) => Some(merging),
         }
     }
 

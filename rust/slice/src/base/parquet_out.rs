@@ -73,7 +73,11 @@ fn writing(path: &str, error: ParquetError) -> SliceError {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
             Ok(source) => SliceError::Store(StoreError::of_stream(path, *source)),
-            Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
+            // Of a file that rows are taken from.
+            Err(other) => match other.downcast::<SliceError>() {
+                Ok(other) => *other,
+                Err(other) => SliceError::Schema(format!("{path} cannot be written: {other}")),
+            },
         },
         other => SliceError::Schema(format!("{path} cannot be written: {other}")),
     }
