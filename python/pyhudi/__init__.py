@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pyhudi.api.batch_queue import CommitFuture
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.create import create_table
-    from pyhudi.api.display.show import show
     from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.merge_builder import Merge
+    from pyhudi.api.notebook_html.show import show
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
     from pyhudi.api.table import HudiTable, open_table
@@ -115,7 +115,7 @@ _MODULES = {
     "create_table": "api.create",
     "open_table": "api.table",
     "register_merger": "schema.payloads",
-    "show": "api.display.show",
+    "show": "api.notebook_html.show",
     "table_exists": "api.table_exists",
     "variant": "input.semi_structured",
     "variant_from_json": "input.semi_structured",

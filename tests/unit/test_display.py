@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import pyhudi
 from pyhudi import ConfigError, HudiTable, LocalEngine
-from pyhudi.api.display import table_html
-from pyhudi.api.display.html import Html, rows_grid, tag
+from pyhudi.api.notebook_html import table_html
+from pyhudi.api.notebook_html.html import Html, rows_grid, tag
 from tests.helpers.html_pages import Page
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack

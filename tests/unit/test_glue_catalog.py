@@ -17,7 +17,7 @@ from moto import mock_aws
 import pyhudi
 from pyhudi.catalog import GlueCatalog
 from pyhudi.catalog.protocol import CatalogPartition
-from pyhudi.catalog.sync import is_same_location
+from pyhudi.catalog.table_sync import is_same_location
 from pyhudi.cli import main
 from pyhudi.errors import (
     AfterCommitWarning,

@@ -13,9 +13,9 @@ import pytest
 
 import pyhudi
 from pyhudi import ConfigError, HudiTable
-from pyhudi.api.display.style import LOG
-from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.api.report.charts import HEIGHT, WIDTH, partitions_of, storage_map
+from pyhudi.api.html_report.charts import HEIGHT, WIDTH, partitions_of, storage_map
+from pyhudi.api.notebook_html.style import LOG
+from pyhudi.api.notebook_html.timeline_picture import timeline_picture
 from pyhudi.clock import format_instant
 from pyhudi.config.actions import Instant, State
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile

@@ -114,7 +114,7 @@ class Changes(Outputs):
         return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.table_html import changes_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.notebook_html.table_html import changes_html  # noqa: PLC0415 - only for notebooks
 
         return changes_html(self)
 
@@ -190,7 +190,7 @@ class Diff(Outputs):
         return f"<Diff of {self.after.config.name!r}: {' to '.join(sides)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.table_html import diff_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.notebook_html.table_html import diff_html  # noqa: PLC0415 - only for notebooks
 
         return diff_html(self)
 

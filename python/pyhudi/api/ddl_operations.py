@@ -34,8 +34,8 @@ class TableProperties(Mapping[str, str]):
         return "\n".join(f"{name:{width}}  {value}" for name, value in self._properties.items())
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.html import facts  # noqa: PLC0415 - only notebooks need it
-        from pyhudi.api.display.style import fragment  # noqa: PLC0415 - as above
+        from pyhudi.api.notebook_html.html import facts  # noqa: PLC0415 - only notebooks need it
+        from pyhudi.api.notebook_html.style import fragment  # noqa: PLC0415 - as above
 
         return fragment(facts(self._properties))
 

@@ -91,7 +91,7 @@ class Inspect:
         return f"<Inspect of {self._table.config.name!r}: {tables}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.show import timeline_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.notebook_html.show import timeline_html  # noqa: PLC0415 - only for notebooks
 
         return timeline_html(self._table)
 

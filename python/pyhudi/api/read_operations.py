@@ -390,7 +390,7 @@ class ReadOperations(TableHandle, LazyRows):
             StorageError: the storage fails.
         """
         require_extra("report", "jinja2", "matplotlib", "squarify")
-        from pyhudi.api.report.page import write_report  # noqa: PLC0415 - only for this
+        from pyhudi.api.html_report.page import write_report  # noqa: PLC0415 - only for this
 
         return write_report(self.state, to)
 
@@ -416,6 +416,6 @@ class ReadOperations(TableHandle, LazyRows):
         return f"<HudiTable {config.name!r} at {self.state.storage.uri}: {', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.table_html import table_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.notebook_html.table_html import table_html  # noqa: PLC0415 - only for notebooks
 
         return table_html(self.state)

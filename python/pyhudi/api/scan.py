@@ -211,7 +211,7 @@ class Scan(ScanOutputs):
         return f"<{'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.display.table_html import scan_html  # noqa: PLC0415 - only for notebooks
+        from pyhudi.api.notebook_html.table_html import scan_html  # noqa: PLC0415 - only for notebooks
 
         return scan_html(self)
 

@@ -27,7 +27,7 @@ from pyhudi.storage.storage import Storage
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult
     from pyhudi.catalog.protocol import Catalog
-    from pyhudi.catalog.sync import SyncResult
+    from pyhudi.catalog.table_sync import SyncResult
 
 
 @arg.check_arguments(

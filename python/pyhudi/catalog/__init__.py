@@ -1,7 +1,7 @@
 """Catalogs: tables by name in a Hive metastore or AWS Glue, updated as Hudi's sync does.
 
 `protocol` defines a catalog, `hive` and `glue` implement it; `registration` defines an entry of a
-table, and `sync` updates the entry and its partitions.
+table, and `table_sync` updates the entry and its partitions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog
     from pyhudi.catalog.hive import HiveCatalog
     from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Column
-    from pyhudi.catalog.sync import SyncResult
+    from pyhudi.catalog.table_sync import SyncResult
 
 __all__ = [
     "Catalog",
@@ -33,7 +33,7 @@ _MODULES = {
     "Column": "protocol",
     "GlueCatalog": "glue",
     "HiveCatalog": "hive",
-    "SyncResult": "sync",
+    "SyncResult": "table_sync",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

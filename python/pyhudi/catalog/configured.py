@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pyhudi.catalog.protocol import Catalog
-from pyhudi.catalog.sync import SyncResult, sync_table
+from pyhudi.catalog.table_sync import SyncResult, sync_table
 from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -69,11 +69,11 @@ def shorten(text: str, max_length: int = _LONGEST) -> str:
 
 
 class HtmlRepr:
-    """A result with HTML for notebooks, which `api/display` makes.
+    """A result with HTML for notebooks, which `api/notebook_html` makes.
 
     That package is above all packages with results, so it is imported by name when it is needed.
     """
 
     def _repr_html_(self) -> str:
-        html: str = import_module("pyhudi.api.display.result_html").result_html(self)
+        html: str = import_module("pyhudi.api.notebook_html.result_html").result_html(self)
         return html

@@ -11,20 +11,20 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pyhudi.admin.health import REBUILD
-from pyhudi.api.display import style
-from pyhudi.api.display.commit_summary import MAX_COMMITS, kind_of
-from pyhudi.api.display.html import Html, escape, facts, value_text
-from pyhudi.api.display.table_html import badges, data_columns, schema_grid, table_facts
-from pyhudi.api.display.timeline_picture import timeline_picture
-from pyhudi.api.report import charts
-from pyhudi.api.report.charts import (
+from pyhudi.api.html_report import charts
+from pyhudi.api.html_report.charts import (
     HEIGHT,
     WIDTH,
     partition_name,
     partitions_of,
     storage_map,
 )
-from pyhudi.api.report.data import ReportData, collect_report_data
+from pyhudi.api.html_report.data import ReportData, collect_report_data
+from pyhudi.api.notebook_html import style
+from pyhudi.api.notebook_html.commit_summary import MAX_COMMITS, kind_of
+from pyhudi.api.notebook_html.html import Html, escape, facts, value_text
+from pyhudi.api.notebook_html.table_html import badges, data_columns, schema_grid, table_facts
+from pyhudi.api.notebook_html.timeline_picture import timeline_picture
 from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, instant_text, size_text
@@ -64,7 +64,7 @@ def write_report(table: TableSnapshot, to: Any) -> str:
 def report_html(table: TableSnapshot) -> str:
     """Return the page as text."""
     pages = Environment(
-        loader=PackageLoader("pyhudi.api.report", "."),
+        loader=PackageLoader("pyhudi.api.html_report", "."),
         autoescape=True,
         finalize=escape,
         undefined=StrictUndefined,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyhudi.api.display import svg
-from pyhudi.api.display.commit_summary import clock_text, kind_of, time_of
-from pyhudi.api.display.html import Html, tag
-from pyhudi.api.display.style import ACTION_COLORS
+from pyhudi.api.notebook_html import svg
+from pyhudi.api.notebook_html.commit_summary import clock_text, kind_of, time_of
+from pyhudi.api.notebook_html.html import Html, tag
+from pyhudi.api.notebook_html.style import ACTION_COLORS
 from pyhudi.config.actions import RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.config.formatting import duration_text, instant_text
 

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator, MultipleLocator
 from squarify import normalize_sizes, squarify
 
-from pyhudi.api.display import svg
-from pyhudi.api.display.commit_summary import Commit
-from pyhudi.api.display.html import Html, tag
-from pyhudi.api.display.style import BASE, REST
+from pyhudi.api.notebook_html import svg
+from pyhudi.api.notebook_html.commit_summary import Commit
+from pyhudi.api.notebook_html.html import Html, tag
+from pyhudi.api.notebook_html.style import BASE, REST
 from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.slice_builder import GroupKey

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from pyhudi.admin.health import Health, assess_health
-from pyhudi.api.display.commit_summary import Commit, read_commits
 from pyhudi.api.history import history
+from pyhudi.api.notebook_html.commit_summary import Commit, read_commits
 from pyhudi.cached_property import cached_property
 from pyhudi.config.formatting import names_text
 from pyhudi.config.index_options import IndexOptions

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.api.display.html import (
+from pyhudi.api.notebook_html.html import (
     Html,
     badge,
     facts,
@@ -26,8 +26,8 @@ from pyhudi.api.display.html import (
     value_text,
     with_far_times,
 )
-from pyhudi.api.display.html import facts as facts_grid
-from pyhudi.api.display.style import fragment
+from pyhudi.api.notebook_html.html import facts as facts_grid
+from pyhudi.api.notebook_html.style import fragment
 from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
 from pyhudi.errors import HudiError

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.api.display.html import Html, note, rows_grid, value_text, with_far_times
-from pyhudi.api.display.style import fragment
-from pyhudi.api.display.timeline_picture import timeline_picture
+from pyhudi.api.notebook_html.html import Html, note, rows_grid, value_text, with_far_times
+from pyhudi.api.notebook_html.style import fragment
+from pyhudi.api.notebook_html.timeline_picture import timeline_picture
 from pyhudi.api.outputs import Outputs
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State

@@ -10,8 +10,8 @@ from pyhudi.admin.check_findings import CheckResult, Finding
 from pyhudi.admin.health import Health
 from pyhudi.admin.maintain import MaintenanceResult
 from pyhudi.admin.upgrade import VersionChange
-from pyhudi.api.display.html import Html, badge, facts, grid, join, note, tag
-from pyhudi.api.display.style import fragment
+from pyhudi.api.notebook_html.html import Html, badge, facts, grid, join, note, tag
+from pyhudi.api.notebook_html.style import fragment
 from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
 from pyhudi.query.explain import Explanation
 from pyhudi.services.result import ServiceResult

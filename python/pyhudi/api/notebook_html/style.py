@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyhudi.api.display.html import Html, tag
+from pyhudi.api.notebook_html.html import Html, tag
 
 ACTION_COLORS = {
     "commit": "#3b82f6",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyhudi.api.display.html import Html, tag
+from pyhudi.api.notebook_html.html import Html, tag
 
 
 def picture(width: float, height: float, inner: Iterable[object], label: str) -> Html:

@@ -1,0 +1,1 @@
+"""HTML of tables, scans and results for notebooks."""
