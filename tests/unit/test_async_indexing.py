@@ -13,7 +13,6 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
-from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable, StorageError, UnsupportedTableFeature
@@ -21,6 +20,7 @@ from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.pending_operation import PendingOperation
+from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
 from pyhudi.write import index_operations, write_context
 from tests.helpers.metadata_records import stored_records

@@ -13,9 +13,9 @@ import pytest
 import pyhudi
 from pyhudi.api.create import create_and_fill
 from pyhudi.clock import SystemClock
-from pyhudi.config.properties_file import FILE
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict, ConfigError, CorruptTable, LockTimeout, SchemaMismatch
+from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import beating
 from pyhudi.txn.locks.storage_lock import StorageLock

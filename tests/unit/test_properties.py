@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.config.properties import (
+from pyhudi.errors import CorruptTable
+from pyhudi.storage.properties import (
     CHECKSUM,
     checksum,
     has_valid_checksum,
     parse_properties,
     render_properties,
 )
-from pyhudi.errors import CorruptTable
 from tests.helpers.tables import GoldenTables, names
 
 

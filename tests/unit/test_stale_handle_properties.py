@@ -11,7 +11,7 @@ import pytest
 
 import pyhudi
 from pyhudi import HudiTable
-from pyhudi.config import properties_file
+from pyhudi.storage import properties_file
 from pyhudi.storage import storage as storage_module
 from pyhudi.storage.storage import Storage
 

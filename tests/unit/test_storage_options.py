@@ -171,8 +171,9 @@ def test_uri_without_bucket_is_refused(uri: str) -> None:
 
 
 def test_local_path_refuses_options() -> None:
-    with pytest.raises(UnsupportedTableFeature, match="'aws_region'"):
+    with pytest.raises(UnsupportedTableFeature, match="'aws_region'") as raised:
         pyhudi.open_table("/no/table", storage_options={"aws_region": "r"})
+    assert raised.value.hint == "Leave storage_options out for local paths."
 
 
 @pytest.mark.parametrize(

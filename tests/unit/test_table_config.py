@@ -10,15 +10,6 @@ import pytest
 
 from pyhudi.config.merge_mode import MergeConfig
 from pyhudi.config.new_table_properties import NewTable, new_table_config
-from pyhudi.config.properties import parse_properties
-from pyhudi.config.properties_file import (
-    BACKUP,
-    FILE,
-    create_config,
-    read_config,
-    recover_config,
-    update_config,
-)
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import (
     CommitConflict,
@@ -26,6 +17,15 @@ from pyhudi.errors import (
     CorruptTable,
     TableNotFound,
     UnsupportedTableFeature,
+)
+from pyhudi.storage.properties import parse_properties
+from pyhudi.storage.properties_file import (
+    BACKUP,
+    FILE,
+    create_config,
+    read_config,
+    recover_config,
+    update_config,
 )
 from tests.helpers.tables import GoldenTables, facts, names
 from tests.unit.memory_storage import MemoryStorage, StillClock
@@ -449,6 +449,7 @@ class TestFile:
             TableConfig.load(storage, StillClock())
         assert error.value.file == FILE
         assert damaged[error.value.offset :].startswith(b"hoodie.table.checksum")
+        assert error.value.hint.startswith("Restore .hoodie/hoodie.properties from a copy")
 
     def test_missing_checksum_is_borne(self) -> None:
         data = b"hoodie.table.name=old\nhoodie.table.version=6\n"

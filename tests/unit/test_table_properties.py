@@ -11,9 +11,9 @@ import pytest
 import pyhudi
 from pyhudi.clock import SystemClock
 from pyhudi.config.merge_mode import DELETE_FIELD, DELETE_MARKER, PAYLOAD_CLASS
-from pyhudi.config.properties import has_valid_checksum
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, LockTimeout, UnsupportedTableFeature
+from pyhudi.storage.properties import has_valid_checksum
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.transaction import Transaction

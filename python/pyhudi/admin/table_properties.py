@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config import merge_mode, properties
+from pyhudi.config import merge_mode
 from pyhudi.config import property_names as names
 from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.lock_options import LockOptions
@@ -20,6 +20,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.schema.delete_field import check_delete_field
 from pyhudi.slices.cdc_format import MODES
+from pyhudi.storage import properties
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import check_no_live_writer

@@ -41,7 +41,6 @@ from pyhudi.config.merge_mode import (
     PAYLOAD_CLASS,
     STRATEGY_ID,
 )
-from pyhudi.config.properties import CHECKSUM
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
@@ -69,6 +68,7 @@ from pyhudi.services.row_compaction import row_compaction
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import complete_view
 from pyhudi.storage.options import is_bucket
+from pyhudi.storage.properties import CHECKSUM
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive_lsm_write import ArchivedInstant, add_to_history

@@ -19,9 +19,9 @@ from pyhudi.config.file_names import (
     parse_base_name,
     parse_log_name,
 )
-from pyhudi.config.properties_file import FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.options import is_remote
+from pyhudi.storage.properties_file import FILE, FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.table_directories import make_table

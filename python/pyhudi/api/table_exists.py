@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.config import property_names as names
-from pyhudi.config.properties_file import BACKUP, FILE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.storage.properties_file import BACKUP, FILE
 from pyhudi.storage.storage import Storage
 
 

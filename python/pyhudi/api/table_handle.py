@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pyhudi.clock import Moment, SystemClock
-from pyhudi.config import properties_file
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.engine.memory_pool import low_memory_mode
@@ -20,6 +19,7 @@ from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
 from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import scan_schema
+from pyhudi.storage import properties_file
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import SnapshotAfterCommit
 from pyhudi.table.table_snapshot import TableSnapshot

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pyhudi.config import merge_mode as merging
 from pyhudi.config import property_names as names
 from pyhudi.config.merge_mode import MergeMode
-from pyhudi.config.properties import CHECKSUM, DATABASE_NAME, TABLE_NAME, checksum
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.table_version import TableVersion, table_version
 from pyhudi.config.version_properties import (
@@ -24,6 +23,7 @@ from pyhudi.config.version_properties import (
     rules_of_payload,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.storage.properties import CHECKSUM, DATABASE_NAME, TABLE_NAME, checksum
 
 _STRATEGIES = {
     "EVENT_TIME_ORDERING": merging.EVENT_TIME_STRATEGY,

@@ -23,7 +23,6 @@ from pyhudi.config.merge_mode import (
 )
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.option_parsing import OptionGroup, custom, flag, option, option_names, text
-from pyhudi.config.properties import DATABASE_NAME, TABLE_NAME
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
     CDC_ENABLED,
@@ -42,6 +41,7 @@ from pyhudi.config.unknown_options import option_error
 from pyhudi.config.version_properties import UNAVAILABLE
 from pyhudi.config.write_options import OrcOptions, WriteOptions
 from pyhudi.errors import ConfigError
+from pyhudi.storage.properties import DATABASE_NAME, TABLE_NAME
 
 CHECK_SIZES = "pyhudi.read.check.file.sizes"
 

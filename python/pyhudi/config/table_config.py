@@ -12,7 +12,6 @@ from typing import Literal
 
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock, SystemClock, Zone, parse_zone
-from pyhudi.config import properties_file
 from pyhudi.config import property_names as names
 from pyhudi.config.bootstrap import check_bootstrap
 from pyhudi.config.merge_mode import (
@@ -24,7 +23,12 @@ from pyhudi.config.merge_mode import (
     find_unsupported_property,
     merge_config,
 )
-from pyhudi.config.properties import (
+from pyhudi.config.table_version import TableVersion, table_version
+from pyhudi.config.timeline_layout import TimelineLayout
+from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
+from pyhudi.storage import properties_file
+from pyhudi.storage.prefetch import forget
+from pyhudi.storage.properties import (
     CHECKSUM,
     DATABASE_NAME,
     TABLE_NAME,
@@ -32,10 +36,6 @@ from pyhudi.config.properties import (
     parse_properties,
     render_properties,
 )
-from pyhudi.config.table_version import TableVersion, table_version
-from pyhudi.config.timeline_layout import TimelineLayout
-from pyhudi.errors import ConfigError, CorruptTable, UnsupportedTableFeature
-from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 
 __all__ = ["MergeConfig", "MergeMode", "TableConfig", "TableType", "find_unsupported_merge"]
@@ -53,6 +53,7 @@ _KNOWN_VALUES = {
     names.TABLE_FORMAT: ("NATIVE",),
 }
 """Properties with a limited set of supported values; the first is the default."""
+_USE_HUDI = "Use Apache Hudi for this table."
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,12 @@ class TableConfig:
         if self.properties.get(names.LAYOUT_VERSION, str(layout)) != str(layout):
             stored = self.properties[names.LAYOUT_VERSION]
             msg = f"{names.LAYOUT_VERSION} is {stored} in a table of version {self.version.code}"
-            raise UnsupportedTableFeature(msg)
+            raise UnsupportedTableFeature(msg, hint=_USE_HUDI)
         for key, supported in _KNOWN_VALUES.items():
             value = self.properties.get(key) or supported[0]
             if value.upper() not in supported:
                 msg = f"{key} is {value}; pyhudi supports {' and '.join(supported)}"
-                raise UnsupportedTableFeature(msg)
+                raise UnsupportedTableFeature(msg, hint=_USE_HUDI)
         for key in (names.TIMELINE_PATH, names.HISTORY_PATH, names.ARCHIVE_FOLDER):
             _check_inside(key, self.properties.get(key, ""))
         check_bootstrap(self.properties)
@@ -322,7 +323,8 @@ class TableConfig:
         value = self.properties.get(key)
         if not value:
             msg = f"{properties_file.FILE} has no {key}"
-            raise CorruptTable(msg, file=properties_file.FILE)
+            hint = "Add the property, or restore the file from a copy."
+            raise CorruptTable(msg, file=properties_file.FILE, hint=hint)
         return value
 
     def _names(self, key: str) -> tuple[str, ...]:

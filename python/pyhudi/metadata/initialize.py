@@ -22,7 +22,6 @@ from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.properties import CHECKSUM, TABLE_NAME, checksum
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
@@ -51,6 +50,7 @@ from pyhudi.metadata.table_writer import (
     remove_metadata_table,
 )
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.storage.properties import CHECKSUM, TABLE_NAME, checksum
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import InstantRange

@@ -15,7 +15,6 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.properties_file import FILE
 from pyhudi.config.property_names import UNFINISHED
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
@@ -27,6 +26,7 @@ from pyhudi.metadata.index_definitions import (
     read_definitions,
 )
 from pyhudi.metadata.partition_types.registry import in_order, partition_type_of
+from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
 
 _NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyhudi.config.actions import COMMIT_ACTIONS, Instant
 from pyhudi.config.bounded_json import MAX_SCHEMA, parse_json
 from pyhudi.config.file_names import parse_base_name
-from pyhudi.config.properties_file import FILE
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.semi_structured import is_variant
 from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
+from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import CommitMetadata, Timeline
 from pyhudi.timeline.time_travel import schema_before_start

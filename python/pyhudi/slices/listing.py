@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Protocol
 
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX, is_partition_metadata
-from pyhudi.config.properties_file import FILE as PROPERTIES
+from pyhudi.storage.properties_file import FILE as PROPERTIES
 from pyhudi.storage.storage import Entry, Storage
 
 METAFOLDER = ".hoodie"

@@ -23,7 +23,6 @@ from pyhudi.config.options import (
     check_options,
     is_handle_option,
 )
-from pyhudi.config.properties import TABLE_NAME
 from pyhudi.config.property_names import (
     KEY_GENERATOR_TYPE,
     KEY_GENERATOR_TYPES,
@@ -34,6 +33,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.key_generator import CUSTOM
 from pyhudi.spark.hudi_option_table import HudiOption, Side, decision
+from pyhudi.storage.properties import TABLE_NAME
 from pyhudi.timeline.named_instants import PlainTime
 from pyhudi.write.sort_modes import SortMode
 

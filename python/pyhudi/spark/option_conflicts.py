@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from pyhudi.config.merge_mode import MERGE_MODE
 from pyhudi.config.options import WRITE_MERGE_MODE
-from pyhudi.config.properties import TABLE_NAME
 from pyhudi.config.property_names import (
     CDC_ENABLED,
     HIVE_STYLE,
@@ -19,6 +18,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.spark.hudi_options import RANGE_VERSION, ReadRequest, WriteRequest
+from pyhudi.storage.properties import TABLE_NAME
 
 _DEFAULTS = {
     HIVE_STYLE: "false",

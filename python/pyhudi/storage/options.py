@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.storage.option_names import BY_SCHEME, Names
 
 
@@ -52,11 +52,14 @@ def is_hdfs(uri: str) -> bool:
 def check_storage_options(uri: str, options: Mapping[str, object] | None) -> StorageOptions:
     """Return the options by their full names, as strings.
 
-    Raises `ConfigError` for an unknown one, with the closest name, and for a duplicate. The store
-    rejects those of a local path.
+    Raises `ConfigError` for an unknown one, with the closest name, and for a duplicate;
+    `UnsupportedTableFeature` for an option of a local path.
     """
     entries = options or {}
     names = BY_SCHEME.get(scheme_of(uri) or "")
+    if entries and scheme_of(uri) in (None, "file"):
+        msg = f"storage option {min(entries)!r} for the local path {uri}"
+        raise UnsupportedTableFeature(msg, hint="Leave storage_options out for local paths.")
     if names is None:
         return StorageOptions({name: str(value) for name, value in entries.items()})
     checked = StorageOptions()

@@ -12,10 +12,10 @@ Hudi moves the instants one by one instead and changes the properties last (`Upg
 from __future__ import annotations
 
 from pyhudi.config import property_names as names
-from pyhudi.config.properties_file import FILE, read_now
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import CorruptTable, TimelineMoved, UnsupportedTableFeature
+from pyhudi.storage.properties_file import FILE, read_now
 from pyhudi.storage.storage import Entries, Storage
 
 MOVING = ".pyhudi_moving"

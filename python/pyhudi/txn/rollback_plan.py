@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 
 from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.config.properties_file import FOLDER
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
@@ -23,6 +22,7 @@ from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
 from pyhudi.slices.service_plans import files_of_plans
 from pyhudi.slices.write_tokens import may_be_token_of
+from pyhudi.storage.properties_file import FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata

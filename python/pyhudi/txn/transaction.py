@@ -30,7 +30,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyhudi.config import properties_file
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.lock_options import LockOptions
@@ -48,6 +47,7 @@ from pyhudi.errors import (
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
 from pyhudi.slices.listing import ListedOnce
+from pyhudi.storage import properties_file
 from pyhudi.table.participants import (
     Commit,
     CommitParticipant,

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pyhudi.clock import Clock
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
+from pyhudi.storage.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline

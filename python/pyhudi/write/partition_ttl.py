@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pyhudi.clock import Clock, SystemClock, format_instant, is_bootstrap, parse_instant
-from pyhudi.config.properties import parse_properties
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.retention_options import TTL_DAYS, TTL_STRATEGY, TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -19,6 +18,7 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.meta_columns import PARTITION_METADATA
+from pyhudi.storage.properties import parse_properties
 from pyhudi.txn.conflicts import collect_written_file_groups
 from pyhudi.write import input_rows
 from pyhudi.write.non_blocking import check_appends

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config import properties_file
 from pyhudi.config.actions import RESTORE
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
@@ -57,6 +56,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.write_tasks import FileGroup, WriteTarget
+from pyhudi.storage import properties_file
 from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock

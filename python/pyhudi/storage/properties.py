@@ -1,9 +1,9 @@
 r"""The text of `hoodie.properties`: Java's properties format and Hudi's checksum of it.
 
-Only text and keys are known here; `table_config.py` interprets the keys, `properties_file.py` reads
-and replaces the file. The format (`java.util.Properties`): ISO-8859-1, one `key=value` a logical
-line, `#` or `!` starts a comment, a line that ends in an odd number of backslashes continues in the
-next one, and `\uXXXX` is a UTF-16 unit.
+This module knows only text and keys; `config/table_config.py` interprets the keys, and
+`properties_file.py` reads and replaces the file. The format (`java.util.Properties`): ISO-8859-1,
+one `key=value` a logical line, `#` or `!` starts a comment, a line that ends in an odd number of
+backslashes continues in the next one, and `\uXXXX` is a UTF-16 unit.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A change first copies the old file to `hoodie.properties.backup`; readers use whichever of the two
 is valid, so a writer that crashes loses nothing (`HoodieTableConfig`, Hudi 1.2.0). Hudi deletes the
 file before it writes the new one, so readers must tolerate its absence for a short time. On storage
-that replaces a file in one step, pyhudi does not delete it. `table_config.py` interprets the keys.
+that replaces a file in one step, pyhudi does not delete it. `config/table_config.py` interprets the
+keys.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from pyhudi.clock import Clock
-from pyhudi.config.properties import (
-    CHECKSUM,
-    checksum,
-    has_valid_checksum,
-    parse_properties,
-    render_properties,
-)
 from pyhudi.errors import (
     ConfigError,
     CorruptTable,
@@ -27,6 +21,13 @@ from pyhudi.errors import (
     TableNotFound,
     UnsupportedTableFeature,
     retryable_conflict,
+)
+from pyhudi.storage.properties import (
+    CHECKSUM,
+    checksum,
+    has_valid_checksum,
+    parse_properties,
+    render_properties,
 )
 from pyhudi.storage.storage import Storage
 
@@ -38,6 +39,7 @@ _PARSED = 64
 """Number of cached files: each commit reads those of its two tables repeatedly."""
 _ROUNDS = 5
 _SECONDS_BETWEEN_ROUNDS = 1.0
+_RESTORE = f"Restore {FILE} from a copy, such as an earlier version of the object or a snapshot."
 
 
 def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
@@ -113,11 +115,11 @@ def _parse(data: bytes, path: str) -> Mapping[str, str]:
     properties = parse_properties(data, path)
     if not properties:
         msg = f"{path}: it has no properties"
-        raise CorruptTable(msg, file=path, offset=0)
+        raise CorruptTable(msg, file=path, offset=0, hint=_RESTORE)
     if CHECKSUM in properties and not has_valid_checksum(properties):
         offset = max(data.find(CHECKSUM.encode()), 0)
-        msg = f"{path}: {CHECKSUM} at byte {offset} does not fit the table's name"
-        raise CorruptTable(msg, file=path, offset=offset)
+        msg = f"{path}: {CHECKSUM} at byte {offset} does not match the table's name"
+        raise CorruptTable(msg, file=path, offset=offset, hint=_RESTORE)
     return properties
 
 
