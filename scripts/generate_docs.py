@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import runpy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from pyhudi.config.options import (
 )
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions, TtlOptions
 from pyhudi.config.write_options import OrcOptions, RowOptions, WriteOptions
+from pyhudi.storage import option_names as storage_options
 
 DOCS = Path(__file__).parents[1] / "docs"
 OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
@@ -132,6 +133,14 @@ def option_table(declared: Iterable[Option]) -> str:
     return "\n".join(lines)
 
 
+def meanings_table(meanings: Mapping[tuple[str, ...], str]) -> str:
+    """A table of storage options with their meanings."""
+    lines = ["| Option | Meaning |", "|---|---|"]
+    for names, meaning in meanings.items():
+        lines.append(f"| {', '.join(f'`{name}`' for name in names)} | {meaning} |")
+    return "\n".join(lines)
+
+
 def of_groups(*groups: type[Any]) -> Callable[[], str]:
     """The table of the options that groups declare, without those of their base classes."""
     own = [
@@ -160,6 +169,11 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "compaction_options": of_groups(CompactionOptions, LogCompactionOptions),
     "clustering_options": of_groups(ClusteringOptions),
     "lock_options": of_groups(LockOptions),
+    "client_options": lambda: meanings_table(storage_options.CLIENT_MEANINGS),
+    "s3_options": lambda: meanings_table(storage_options.AWS_MEANINGS),
+    "gcs_options": lambda: meanings_table(storage_options.GOOGLE_MEANINGS),
+    "azure_options": lambda: meanings_table(storage_options.AZURE_MEANINGS),
+    "hdfs_options": lambda: meanings_table(storage_options.HADOOP_MEANINGS),
 }
 
 
