@@ -6,6 +6,7 @@ inflight then, and the next writer rolls it back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata import rolled_back
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
+from tests.helpers.aged import age_what_waits
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.unit.test_restore import rows_of, sound
@@ -70,6 +72,40 @@ def test_next_writer_removes_the_files_from_the_metadata_table(
     table.upsert(CITIES.rows("ce", v=20))
     assert rows_of(table) == {**EXPECTED, "c": 20, "e": 20}
     assert table.config.metadata_partitions == partitions
+    assert sound(table)
+
+
+@pytest.mark.parametrize(
+    ("operation", "v"),
+    [
+        (lambda table: table.cluster(sort_by="v"), 2),
+        (lambda table: table.clean(retain=1), 2),
+        (lambda table: table.maintain(), 2),
+        (lambda table: table.create_index("bloom_filters"), 2),
+        (lambda table: table.create_index("secondary_index", ["v"], name="by_v"), 2),
+        (lambda table: table.check(repair=True), 2),
+        (lambda table: table.rollback(table.state.timeline.commits[-1].requested), 1),
+        (lambda table: table.restore(table.state.timeline.commits[-1].requested), 2),
+    ],
+    ids=["cluster", "clean", "maintain", "index", "secondary", "repair", "rollback", "restore"],
+)
+def test_service_goes_on_after_its_recovery_dropped_indexes(
+    operation: Callable[[HudiTable], Any], v: int, tmp_path: Path
+) -> None:
+    """The metadata table is compacted at each commit, so its indexes cannot be rolled back."""
+    base = tmp_path / "t"
+    table = CITIES.make(base, version=9, kind="mor")
+    table.insert(CITIES.rows("abcdef"))
+    table = pyhudi.open_table(base, options=COMPACT_EACH)
+    table.upsert(CITIES.rows("abc", v=2))
+    unpublish(base, table.upsert(CITIES.rows("bx", v=3)).instant)
+    age_what_waits(base)
+    table = pyhudi.open_table(base, options=COMPACT_EACH)
+    operation(table)
+    expected = {**dict.fromkeys("abc", v), **dict.fromkeys("def", 1)}
+    assert rows_of(table) == expected
+    table.upsert(CITIES.rows("e", v=20))
+    assert rows_of(table) == {**expected, "e": 20}
     assert sound(table)
 
 

@@ -36,7 +36,12 @@ from pyhudi.timeline.named_instants import resolve_requested_time
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
 from pyhudi.txn.planned_services import cancel_plan
-from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes, recover
+from pyhudi.txn.recovery import (
+    check_no_live_writer,
+    find_failed_writes,
+    open_recovered,
+    recover,
+)
 from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.savepoint import find_saved_instants
 from pyhudi.write import metadata_lifecycle
@@ -157,8 +162,12 @@ def _load_without_writers(handle: Handle, clock: Clock) -> TableSnapshot:
     if not can_roll_back(table, targets):
         with metadata_lifecycle.without_metadata_table(handle, clock):
             recover(open_for_change(handle, clock), check, force=True)
+
+    def open_once() -> TableSnapshot:
         table = open_for_change(handle, clock)
-    return table.with_timeline(recover(table, check, force=True))
+        return table.with_timeline(recover(table, check, force=True))
+
+    return open_recovered(open_once)
 
 
 def _with_metadata(table: TableSnapshot, result: RestoreResult) -> RestoreResult:

@@ -27,7 +27,7 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
-from pyhudi.txn.recovery import recover
+from pyhudi.txn.recovery import open_recovered, recover
 from pyhudi.txn.write_target import write_options
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
@@ -178,13 +178,14 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSna
 
     Column statistics without a definition are rebuilt first, as before a write.
     """
+    open_once = partial(_open, handle, clock, changes=changes)
     try:
-        return _open(handle, clock, changes=changes)
+        return open_recovered(open_once)
     except UndefinedStatistics:
         if not changes:
             raise
     metadata_lifecycle.define_statistics(handle, clock)
-    return _open(handle, clock, changes=changes)
+    return open_recovered(open_once)
 
 
 def _open(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:

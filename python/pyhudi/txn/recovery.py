@@ -9,6 +9,7 @@ undoes the write itself; if it fails, the next writer does.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from pyhudi.config.actions import (
@@ -30,6 +31,23 @@ from pyhudi.txn.orphan_files import remove_orphan_files
 _LAST_SEARCH: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
 """The time of the last search for orphaned files, by the handle's storage."""
 _SEARCH_INTERVAL_MS = 60_000
+
+
+Opened = TypeVar("Opened")
+
+
+def open_recovered(open_table: Callable[[], Opened]) -> Opened:
+    """Return what `open_table` opens and recovers, for operations that are not retried.
+
+    A recovery that drops indexes changes the properties and raises a conflict. The table is then
+    opened again.
+    """
+    try:
+        return open_table()
+    except CommitConflict as error:
+        if not error.retry:
+            raise
+    return open_table()
 
 
 def recover(

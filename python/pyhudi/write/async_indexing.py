@@ -77,6 +77,7 @@ from pyhudi.timeline.key_uniqueness import key_uniqueness_property
 from pyhudi.txn import heartbeat, zombie_commits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.recovery import open_recovered
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.write_context import Handle, WriteContext, open_for_change
@@ -170,7 +171,9 @@ def create(
 def _start(handle: Handle, request: IndexRequest, options: MetadataOptions, clock: Clock) -> _Build:
     lock_manager = handle.lock_manager
     with lock_manager.critical_section():
-        context = WriteContext.open(handle.without_index_options(), clock).recover()
+        context = open_recovered(
+            lambda: WriteContext.open(handle.without_index_options(), clock).recover()
+        )
         planned, table = _plan_build(context, request, options), context.table
         table.generator.observe(context.timeline)
         began_ms = clock.now_ms()

@@ -65,7 +65,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_change import remove_other_timeline
 from pyhudi.txn.heartbeat import live_instants
-from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes
+from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes, open_recovered
 from pyhudi.write import async_indexing
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
@@ -352,15 +352,11 @@ def build(
     heartbeat: name of the caller's heartbeat. definitions: of the secondary and expression indexes
     to build. memory: see `memory_limit`.
     """
-    context = WriteContext.open(table.without_index_options(), clock)
-    pending = PendingOperation.of(context.config)
-    check_indexed_columns(definitions or {}, context.schema)
-    definitions = {**pending.index_definitions, **(definitions or {})}
-    check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
-    check_nested(context.config, options.stats_columns)
+    context, pending, definitions = open_recovered(
+        lambda: _open_for_build(table, options, clock, definitions or {})
+    )
     options = _with_previous_choices(context, options, pending)
-    check_no_live_writer(context.table, context.timeline)
-    context = _without_leftovers(table, context.recover(), pending, clock)
+    context = _without_leftovers(table, context, pending, clock)
     config = context.config
     partitions = partitions | set(pending.partitions_for(config.version))
     partitions = set(can_be_kept(partitions, context.schema, options))
@@ -371,6 +367,20 @@ def build(
         return initialize_partitions(*arguments).metadata_partitions
     with _record_build(context, partitions, options, definitions, heartbeat):
         return initialize_partitions(*arguments).metadata_partitions
+
+
+def _open_for_build(
+    table: Handle, options: MetadataOptions, clock: Clock, definitions: Definitions
+) -> tuple[WriteContext, PendingOperation, Definitions]:
+    """Return the recovered table, its pending operation, and all definitions to build."""
+    context = WriteContext.open(table.without_index_options(), clock)
+    pending = PendingOperation.of(context.config)
+    check_indexed_columns(definitions, context.schema)
+    definitions = {**pending.index_definitions, **definitions}
+    check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
+    check_nested(context.config, options.stats_columns)
+    check_no_live_writer(context.table, context.timeline)
+    return context.recover(), pending, definitions
 
 
 @contextmanager
