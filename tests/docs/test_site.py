@@ -173,3 +173,10 @@ def test_first_table_commands_run(
     assert len(lines) >= 3
     for program, *words in lines:
         assert (program, main(words)) == ("pyhudi", 0), capsys.readouterr().err
+
+
+def test_boxes_are_no_code_blocks() -> None:
+    """A box's text has four spaces before it; with eight, the site shows it as code."""
+    pages = {page.name: page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")}
+    boxes = re.compile(r"^!!! .*\n(?!    \S)", re.MULTILINE)
+    assert [name for name, text in pages.items() if boxes.search(text)] == []

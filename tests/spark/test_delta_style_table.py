@@ -235,9 +235,9 @@ def test_copies_of_a_key_are_not_changed_unasked(spark: SparkSession, tmp_path: 
     base = made(tmp_path / "t", 2)
     pyhudi.open_table(base).insert(TABLE.rows(range(1), v=2))
     table = SparkHudiTable.forPath(spark, base)
-    with pytest.raises(SchemaMismatch, match="cannot tell them apart"):
+    with pytest.raises(SchemaMismatch, match="cannot distinguish them"):
         table.delete("v = 2")
-    with pytest.raises(SchemaMismatch, match="cannot tell them apart"):
+    with pytest.raises(SchemaMismatch, match="cannot distinguish them"):
         table.update("v = 2", {"v": "3"})
     assert content(base) == [("k0", 1), ("k0", 2), ("k1", 1)]
     table.delete("id = 'k0'")

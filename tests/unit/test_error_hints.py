@@ -49,8 +49,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> HudiTable:
             SchemaMismatch,
             "partial=True",
         ),
-        (lambda t: t.delete_keys("a"), ConfigError, r"Give a list: \['a'\]"),
-        (lambda t: t.delete_keys(7), ConfigError, r"Give a list: \[7\]"),
+        (lambda t: t.delete_keys("a"), ConfigError, r"Pass a list: \['a'\]"),
+        (lambda t: t.delete_keys(7), ConfigError, r"Pass a list: \[7\]"),
         (lambda t: t.update({"note": "hello world"}), ConfigError, "text takes single quotes"),
         (
             lambda t: t.update("id = 'a'", {"note": "hello world"}),

@@ -318,7 +318,7 @@ def test_failed_sync_keeps_commit(service: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        (f"{SYNC}mode", "jdbc", "Give hms"),
+        (f"{SYNC}mode", "jdbc", "Pass hms"),
         (f"{SYNC}create_managed_table", "true", "Leave it out"),
         (f"{SYNC}partition_extractor_class", "com.example.Mine", "MultiPartKeys"),
         (TOOL, "org.apache.hudi.gcp.bigquery.BigQuerySyncTool", "HiveSyncTool"),

@@ -208,7 +208,7 @@ def test_odd_arguments_of_new_tables(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["key", "partition_by", "order_by"])
 def test_columns_whose_order_is_stored_are_no_set(tmp_path: Path, name: str) -> None:
     for odd in ({"id", "part"}, frozenset(["id"])):
-        with pytest.raises(ConfigError, match=f"{name} is a set(.|\n)*Give a list"):
+        with pytest.raises(ConfigError, match=f"{name} is a set(.|\n)*Pass a list"):
             create(tmp_path / "t", ROWS, **{"key": "id", name: odd})
 
 

@@ -73,7 +73,7 @@ class Budget:
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not 0 < value <= sys.float_info.max:
             msg = "the budget is neither a duration nor a number of bytes"
-            raise ConfigError(msg, hint='Give 90, "10m" or "2 GiB", for example.')
+            raise ConfigError(msg, hint='Pass 90, "10m" or "2 GiB", for example.')
         return cls(bytes=int(value)) if is_size else cls(seconds=float(value))
 
 
@@ -143,7 +143,7 @@ def maintain_for_ever(
     """Maintain the table repeatedly until an interrupt. A failure is a warning."""
     clock = clock or SystemClock()
     if every.seconds is None:
-        raise ConfigError("every is not a duration", hint='Give 300 or "5m", for example.')
+        raise ConfigError("every is not a duration", hint='Pass 300 or "5m", for example.')
     while True:
         try:
             maintain(table, budget, memory_limit=memory_limit, clock=clock)

@@ -439,7 +439,7 @@ def _change_logs(requested: CreateOptions) -> dict[str, str]:
         return {CDC_ENABLED: "true", CDC_MODE: mode}
     if chosen:
         msg = f"{CDC_MODE} is {chosen[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
-        raise ConfigError(msg, hint=f"Give {CDC_ENABLED} too, or leave the mode out.")
+        raise ConfigError(msg, hint=f"Pass {CDC_ENABLED} too, or leave the mode out.")
     return {}
 
 
@@ -453,7 +453,7 @@ def _merge_mode(
     if mode.upper() == "EVENT_TIME_ORDERING":
         return "EVENT_TIME_ORDERING"
     msg = f"{MERGE_MODE} is {mode!r}"
-    raise ConfigError(msg, hint="Give COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING.")
+    raise ConfigError(msg, hint="Pass COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING.")
 
 
 def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:

@@ -79,7 +79,7 @@ class Outputs(LazyRows):
         if dtype_backend is not None:
             if dtype_backend != "pyarrow" or types_mapper is not None:
                 msg = f"dtype_backend is {dtype_backend!r}"
-                raise ConfigError(msg, hint='Give "pyarrow" without types_mapper, or leave it out.')
+                raise ConfigError(msg, hint='Pass "pyarrow" without types_mapper, or leave it out.')
             import pandas as pd  # noqa: PLC0415 - an extra
 
             types_mapper = pd.ArrowDtype

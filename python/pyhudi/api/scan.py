@@ -263,7 +263,7 @@ def new_scan(
     """
     schema = scan_schema(table)
     if isinstance(columns, str):
-        raise ConfigError("columns is a string", hint=f"Give a list: [{columns!r}].")
+        raise ConfigError("columns is a string", hint=f"Pass a list: [{columns!r}].")
     if columns is not None and not columns:
         raise ConfigError(
             "columns is empty", hint="Leave it out to get all columns; count() counts rows."

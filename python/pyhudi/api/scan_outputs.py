@@ -216,9 +216,9 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
     query = _query(scan, column, vector)
     if metric not in METRICS:
         msg = f"metric is {metric!r}"
-        raise ConfigError(msg, hint='Give "l2", "cosine" or "dot".')
+        raise ConfigError(msg, hint='Pass "l2", "cosine" or "dot".')
     if k < 1:
-        raise ConfigError(f"k is {k}", hint="Give an integer of at least 1.")
+        raise ConfigError(f"k is {k}", hint="Pass an integer of at least 1.")
     if scan.request.limit is not None:
         raise ConfigError("limit and nearest cannot be combined", hint="Give k alone.")
     output = scan.request.output

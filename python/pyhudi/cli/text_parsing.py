@@ -28,7 +28,7 @@ def check_no_bytes(data_type: pa.DataType, name: str) -> None:
     if any(map(is_binary, _leaf_types(data_type))):
         problem = "is binary" if not pa.types.is_nested(data_type) else "contains binary values"
         msg = f"column {name!r} {problem}, which a text file cannot hold"
-        raise ConfigError(msg, hint="Give a Parquet or an Arrow file.")
+        raise ConfigError(msg, hint="Pass a Parquet or an Arrow file.")
 
 
 def cast_column(column: Column, field: pa.Field[Any]) -> Column:

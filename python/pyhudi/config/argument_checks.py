@@ -134,7 +134,7 @@ def seconds(name: str, value: Any) -> None:
 def names(name: str, value: Any) -> None:
     """Check for several strings, such as column names."""
     if isinstance(value, str):
-        raise ConfigError(f"{name} is a string", hint=f"Give a list: [{value!r}].")
+        raise ConfigError(f"{name} is a string", hint=f"Pass a list: [{value!r}].")
     if isinstance(value, (Mapping, bytes)) or not isinstance(value, Iterable):
         raise _no(name, value, "a list of strings")
     # The check would exhaust an iterator.
@@ -154,7 +154,7 @@ def name_or_names(name: str, value: Any) -> None:
 def check_ordered_names(name: str, value: Any) -> None:
     """Check for one string, or several whose order the table stores."""
     if isinstance(value, (set, frozenset)):
-        raise ConfigError(f"{name} is a set, which has no order", hint="Give a list.")
+        raise ConfigError(f"{name} is a set, which has no order", hint="Pass a list.")
     name_or_names(name, value)
 
 

@@ -108,7 +108,9 @@ def _pairs(options: Mapping[str, str], name: str) -> dict[str, str]:
             continue
         key, equals, value = line.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"{name} has the line {line!r}", hint="Give key=value lines.")
+            raise ConfigError(
+                f"{name} has the line {line!r}", hint="Write one key=value pair per line."
+            )
         values[key.strip()] = value.strip()
     return values
 
@@ -129,7 +131,7 @@ def _only(name: str, value: str) -> Any:
 
     def check(options: Mapping[str, str]) -> None:
         if name in options and options[name].strip().lower() != value.lower():
-            raise refusal(options, name, f"Give {value}.")
+            raise refusal(options, name, f"Pass {value}.")
 
     return check_only(check, option(name, "other values raise an error", default=value))
 

@@ -38,7 +38,7 @@ def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
     Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
     """
     if not isinstance(entries, Mapping):
-        raise ConfigError("commit_metadata is not a mapping", hint='Give {"name": "text"}.')
+        raise ConfigError("commit_metadata is not a mapping", hint='Pass {"name": "text"}.')
     for name, value in entries.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise ConfigError(

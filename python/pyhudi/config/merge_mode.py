@@ -139,7 +139,7 @@ def _mode_from_property(properties: Mapping[str, str]) -> MergeMode | None:
     if not mode:
         return None
     if mode not in _MODES:
-        msg = f"{MERGE_MODE} is {mode}; pyhudi knows {', '.join(_MODES)}"
+        msg = f"{MERGE_MODE} is {mode}; pyhudi supports {', '.join(_MODES)}"
         raise UnsupportedTableFeature(msg)
     return cast("MergeMode", mode)
 

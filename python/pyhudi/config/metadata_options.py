@@ -49,7 +49,7 @@ def _record_index(options: Mapping[str, str]) -> bool | None:
     by_partition = _by_partition(options)
     if by_partition and whole:
         msg = f"{PARTITIONED_RECORD_INDEX_ENABLE} and {RECORD_INDEX_ENABLE[0]} are both true"
-        raise ConfigError(msg, hint="A table has one record index: choose.")
+        raise ConfigError(msg, hint="Set only one of them: a table has one record index.")
     return by_partition or whole
 
 

@@ -155,7 +155,7 @@ def _check(new: NewTable, version: TableVersion) -> None:
     forced = () if version.merge_inferred else ordering_of_payload(new.payload)
     if forced and new.ordering_fields != forced:
         msg = f"{merging.PAYLOAD_CLASS} is {new.payload}, which orders by {', '.join(forced)}"
-        raise ConfigError(msg, hint=f"Give order_by={list(forced)}.")
+        raise ConfigError(msg, hint=f"Pass order_by={list(forced)}.")
     if new.partial_update_mode and version.merge_inferred:
         msg = f"{merging.PARTIAL_UPDATE_MODE}: tables of version {version.code} do not have it"
         raise UnsupportedTableFeature(msg, hint="Create a table of version 9.")

@@ -114,7 +114,7 @@ def task_memory(limit: int | None, engine: Engine) -> int:
     if limit is None:
         limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
     if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ConfigError(f"memory_limit is {limit!r}", hint="Give an integer number of bytes.")
+        raise ConfigError(f"memory_limit is {limit!r}", hint="Pass an integer number of bytes.")
     if limit < _MIN_MEMORY:
         raise ConfigError(f"memory_limit is {limit}; it must be at least {_MIN_MEMORY} bytes")
     return limit // engine.tasks_per_process

@@ -139,7 +139,7 @@ def _check_batch(batch: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Ta
     if batch is None:
         raise ConfigError("the iterator returned no batch, so there is no schema", hint=_HINT)
     if not isinstance(batch, (pa.RecordBatch, pa.Table)):
-        msg = f"cannot read rows from a {type(batch).__qualname__} that an iterator gives"
+        msg = f"cannot read rows from a {type(batch).__qualname__} that an iterator returned"
         raise ConfigError(msg, hint=_HINT)
     if schema is not None and not batch.schema.equals(schema):
         columns, first = _describe_schema(batch.schema), _describe_schema(schema)

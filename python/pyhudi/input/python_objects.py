@@ -53,7 +53,7 @@ def table_from_dicts(
     _check_dicts(rows)
     if not rows:
         if table_schema is None:
-            raise ConfigError("the list is empty, so it has no columns", hint="Give a schema.")
+            raise ConfigError("the list is empty, so it has no columns", hint="Pass a schema.")
         return table_schema.empty_table()
     keys = set(chain.from_iterable(rows))
     if not allow_missing_keys and set(map(len, rows)) != {len(keys)}:
@@ -113,7 +113,7 @@ def by_column(data: Any, names: Sequence[str]) -> Any:
     Raises `ConfigError` for a single value.
     """
     if isinstance(data, (str, Number, date, time)):
-        raise ConfigError(f"{data!r} is one value, and no rows", hint=f"Give a list: [{data!r}].")
+        raise ConfigError(f"{data!r} is one value, and no rows", hint=f"Pass a list: [{data!r}].")
     return {names[0]: data} if len(names) == 1 and _are_values(data) else data
 
 
@@ -160,7 +160,7 @@ def _check_dicts(rows: Sequence[Any]) -> None:
     if others:
         row = next(n for n, value in enumerate(rows) if type(value) in others)
         msg = f"cannot read rows from a list: item {row} is a {type(rows[row]).__qualname__}"
-        raise ConfigError(msg, hint="Give a list of dicts, or of Arrow record batches.")
+        raise ConfigError(msg, hint="Pass a list of dicts, or of Arrow record batches.")
 
 
 def _order_names(keys: Any, table_schema: pa.Schema | None) -> list[str]:
@@ -186,7 +186,7 @@ def _array_column(values: Any, name: str) -> Column:
         return values
     if isinstance(values, _SINGLE_VALUES):
         msg = f"column {name!r} is one {type(values).__qualname__}, not a list of values"
-        raise ConfigError(msg, hint="Give a list of rows, also of one: [row].")
+        raise ConfigError(msg, hint="Pass a list, even for one row: [value].")
     if holds_objects(getattr(values, "dtype", None)):
         _check_levels(values, name)
     try:

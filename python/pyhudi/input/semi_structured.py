@@ -218,7 +218,7 @@ def _arrow_column(values: Any, data_type: pa.DataType) -> pa.Array[Any] | pa.Chu
         return pa.array(values, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
         msg = f"the values are no column of {data_type}: {error}"
-        raise SchemaMismatch(msg, hint="Give a pyarrow.Array.") from error
+        raise SchemaMismatch(msg, hint="Pass a pyarrow.Array.") from error
 
 
 def _convert(column: Any, convert: Any, data_type: pa.DataType) -> Any:

@@ -55,11 +55,11 @@ def vector(dimension: int, element: Element = "float") -> VectorType:
     data_type = _ELEMENTS.get(element)
     if data_type is None:
         msg = f"element is {element!r}"
-        raise ConfigError(msg, hint='Give "float", "double" or "int8".')
+        raise ConfigError(msg, hint='Pass "float", "double" or "int8".')
     max_dimension = _MAX_BYTES * 8 // data_type.bit_width
     if type(dimension) is not int or not 0 < dimension <= max_dimension:
         msg = f"dimension is {dimension!r}"
-        raise ConfigError(msg, hint=f"Give an integer from 1 to {max_dimension}.")
+        raise ConfigError(msg, hint=f"Pass an integer from 1 to {max_dimension}.")
     return VectorType(pa.list_(data_type, dimension))
 
 

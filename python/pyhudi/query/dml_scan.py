@@ -44,7 +44,7 @@ def plan_select(
     """
     if where is None:
         msg = "where is missing"
-        raise ConfigError(msg, hint='Give a filter, or where="true" for all rows.')
+        raise ConfigError(msg, hint='Pass a filter, or where="true" for all rows.')
     read = replace(table, as_text=text_columns(table.config, table.columns))
     projected = scan_schema(read)
     condition = parse_where(

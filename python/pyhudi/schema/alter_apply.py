@@ -182,7 +182,7 @@ def _check_new_name(struct: Struct, name: str, path: str, except_for: str = "") 
     check_name(name, path[: path.rfind(".") + 1] + name)
     for slot in struct.fields:
         if slot.name.lower() == name.lower() and slot.name != except_for:
-            msg = f"there is a column {slot.name!r} beside {path!r} already"
+            msg = f"there is a column {slot.name!r} next to {path!r} already"
             raise SchemaMismatch(msg)
 
 

@@ -39,7 +39,7 @@ def check_mode(mode: str) -> None:
     """Raise `ConfigError` for an invalid `SchemaMode`."""
     if mode not in SCHEMA_MODES:
         msg = f"schema_mode is {mode!r}"
-        raise ConfigError(msg, hint='Give "strict" or "merge".')
+        raise ConfigError(msg, hint='Pass "strict" or "merge".')
 
 
 def evolve(

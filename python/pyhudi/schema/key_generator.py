@@ -194,7 +194,7 @@ def custom_types(config: TableConfig, options: Mapping[str, str]) -> dict[str, s
         msg = f"{PARTITION_FIELDS} is {stored}: the types of a custom key generator are not stored"
         raise UnsupportedTableFeature(
             msg,
-            hint=f'Give options={{"{PARTITION_SPEC}": "field:type,field:type"}} to create_table or '
+            hint=f'Pass options={{"{PARTITION_SPEC}": "field:type,field:type"}} to create_table or '
             "open_table.",
         )
     return types

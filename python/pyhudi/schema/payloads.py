@@ -76,7 +76,7 @@ class CheckedMerger:
         rows, deleted = pair
         merged = self._in_types(rows, newer.schema)
         if merged.num_rows != newer.num_rows:
-            msg = f"{self._name} gave {merged.num_rows} rows for {newer.num_rows} pairs"
+            msg = f"{self._name} returned {merged.num_rows} rows for {newer.num_rows} pairs"
             raise SchemaMismatch(msg, hint="Return one row for each pair.")
         for path in self.keeps:
             self._check_kept(path, merged, older, newer)
@@ -103,7 +103,7 @@ class CheckedMerger:
         except SchemaMismatch as error:
             raise SchemaMismatch(f"{self._name}: {without_hint(error)}", hint=_WIDEN) from error
         if column.null_count and field.name in self.required:
-            msg = f"{self._name} gave null in column {field.name!r}, which is required"
+            msg = f"{self._name} returned null in column {field.name!r}, which is required"
             raise SchemaMismatch(msg, hint="Return a value for each row.")
         return column
 
@@ -113,7 +113,9 @@ class CheckedMerger:
         try:
             return deleted if isinstance(deleted, pa.Array) else pa.array(deleted)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            msg = f"{self._name} gave a {type(deleted).__qualname__} for which keys are deleted"
+            msg = (
+                f"{self._name} returned a {type(deleted).__qualname__} as the mask of deleted keys"
+            )
             hint = "Return (merged, deleted) with a boolean array, one value for each pair."
             raise SchemaMismatch(msg, hint=hint) from error
 
@@ -217,20 +219,21 @@ _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 
 @arg.check_arguments(strategy=arg.text, columns=arg.optional(arg.names))
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
-    """Lets pyhudi read and write tables whose records are merged by somebody's own code.
+    """Register the function that merges records of a table with its own merger or payload class.
 
     Args:
         strategy: the table's `hoodie.record.merge.strategy.id`, or its
             `hoodie.compaction.payload.class`.
-        merger: called with two record batches of equal length, row i of both being an older and a
-            newer record of one key; gives the merged batch (any Arrow data with those columns, as
-            many rows), or that and a boolean array that marks keys to be deleted. It is called once
-            a batch and sees no deletes: a delete always beats what is older, and what is newer
-            stands. Its values must fit their columns (floats are rounded), and key and partition
-            columns must have the value of one of the two records: else reads and writes raise
-            `SchemaMismatch`. On Spark it travels to the executors by pickling.
-        columns: those that it looks at or makes, None for all; keys and the columns of the scan
-            come along.
+        merger: a function of two record batches of equal length: row i of both is an older and a
+            newer record of one key. It returns the merged batch (any Arrow data with those columns
+            and as many rows), or a tuple of that batch and a boolean array that marks keys to
+            delete. pyhudi calls it once per batch, and never with deletes: a delete always removes
+            older records, and newer records stay. Values must fit their columns (floats are
+            rounded), and key and partition columns must have the value of one of the two records;
+            otherwise reads and writes raise `SchemaMismatch`. On Spark the function is pickled and
+            sent to the executors.
+        columns: the columns that the function reads or returns; None for all. pyhudi adds keys and
+            the columns of the scan.
 
     Raises:
         ConfigError: `merger` cannot be called.

@@ -159,11 +159,11 @@ def _from_tuples(filters: Any) -> Condition:
     if not _is_list(filters) or not filters:
         raise ConfigError(
             f"where: {filters!r} is not a filter",
-            hint="Give a SQL expression, a pyarrow expression, or a list of (column, op, value).",
+            hint="Pass a SQL expression, a pyarrow expression, or a list of (column, op, value).",
         )
     if isinstance(filters[0], str):
         msg = f"where: {filters!r} is one condition, not a list of them"
-        raise ConfigError(msg, hint=f"Give a list: [{tuple(filters)!r}].")
+        raise ConfigError(msg, hint=f"Pass a list: [{tuple(filters)!r}].")
     if all(_is_list(group) and group and _is_list(group[0]) for group in filters):
         return Or(tuple(_all_of(group) for group in filters))
     return _all_of(filters)
@@ -212,6 +212,6 @@ def _python_value(value: Any) -> Any:
     except (pa.ArrowException, OverflowError, ValueError) as error:
         # It may not be printed either.
         raise ConfigError(
-            f"where: a value cannot be converted to Python: {error}", hint="Give a Python value."
+            f"where: a value cannot be converted to Python: {error}", hint="Pass a Python value."
         ) from error
     return value

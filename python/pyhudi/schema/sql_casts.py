@@ -81,7 +81,7 @@ def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
         return cast(value, data_type, safe=not at.is_floating(data_type))
     raise SchemaMismatch(
         f"{what}: CAST from {source} to {data_type} is unknown",
-        hint="Give a pyarrow expression for it.",
+        hint="Pass a pyarrow expression for it.",
     )
 
 

@@ -31,7 +31,7 @@ def type_of(sql: str) -> pa.DataType:
         sql_type = parse_one(sql, into=exp.DataType, dialect="spark")
     except SqlglotError as error:
         msg = f"{sql!r} is not a type"
-        raise ConfigError(msg, hint="Give 'string', for example, or a pyarrow type.") from error
+        raise ConfigError(msg, hint="Pass 'string', for example, or a pyarrow type.") from error
     try:
         return _type(sql_type)
     except ConfigError as error:
@@ -46,7 +46,7 @@ def field_of(column: exp.Expression) -> pa.Field:
     constraints = column.args["constraints"] or ()
     for constraint in constraints:
         if not isinstance(constraint.kind, exp.NotNullColumnConstraint):
-            msg = f"{constraint.sql('spark')!r} at {column.name!r}, which is not supported"
+            msg = f"{constraint.sql('spark')!r} of column {column.name!r} is not supported"
             raise ConfigError(f"{msg}; give a type, and NOT NULL")
     required = any(not constraint.kind.args.get("allow_null") for constraint in constraints)
     return pa.field(column.name, _type(sql_type), nullable=not required)
@@ -63,7 +63,7 @@ def _type(sql_type: exp.Expression) -> pa.DataType:
     if sql_type.this is _SqlType.STRUCT and inner:
         return pa.struct([field_of(column) for column in inner])
     if sql_type.this not in _TYPES:
-        raise ConfigError(f"the type {sql_type.sql('spark')!r}, which is not supported")
+        raise ConfigError(f"the type {sql_type.sql('spark')!r} is not supported")
     return _TYPES[sql_type.this]
 
 

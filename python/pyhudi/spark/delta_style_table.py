@@ -193,7 +193,7 @@ class SparkHudiTable:
         if not isinstance(version, str) or not version.isdecimal():
             raise ConfigError(
                 f"version is {version!r}",
-                hint="Give the instant of a commit, as text: see history.",
+                hint="Pass the instant of a commit as a string: history() lists them.",
             )
         return self._table.restore(version)
 

@@ -252,7 +252,7 @@ def _scan_body(
                 for batch in work(task):
                     if not batch.schema.equals(schema):
                         raise SchemaMismatch(
-                            f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{schema}"
+                            f"a scan returned the schema\n{batch.schema}\ninstead of\n{schema}"
                         )
                     if batch.num_rows:
                         yield to_wire(batch, wire)

@@ -277,7 +277,7 @@ def _remove_record_index(table: HudiTable) -> None:
         cause = without_hint(error)
         msg = f"no option asks for the table's record index, which cannot be removed: {cause}"
         raise ConfigError(
-            msg, hint=f"Give {enable}=true with {INDEX_TYPE}=RECORD_INDEX."
+            msg, hint=f"Pass {enable}=true with {INDEX_TYPE}=RECORD_INDEX."
         ) from error
     warn(
         f"{table.storage.uri}: the record index was removed, as Apache Hudi removes it where no "

@@ -62,7 +62,7 @@ def _frame(
 ) -> DataFrame:
     if query in ("snapshot", "read_optimized"):
         if start is not None or end is not None:
-            raise ConfigError(f"a query {query!r} has no start and end", hint="Give as_of.")
+            raise ConfigError(f"a query {query!r} has no start and end", hint="Pass as_of.")
         if query == "read_optimized":
             arguments["read_optimized"] = True
         return read(spark, uri, **arguments)

@@ -98,7 +98,7 @@ class Query:
         if "://" not in self.path and not self.path.startswith(("/", "file:")):
             raise ConfigError(
                 f"the path {self.path!r} is relative",
-                hint="Give the absolute path: Spark's processes may run in different directories.",
+                hint="Pass the absolute path: Spark's processes may run in different directories.",
             )
 
     def _check(self, *, stream: bool) -> None:
@@ -175,7 +175,7 @@ def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
             arguments["storage_options"][name.removeprefix(_STORAGE)] = value
         elif query_field in _OWN_NAMES:
             if query_field in arguments:
-                raise ConfigError(f"the option {query_field} is given twice, once as {name}")
+                raise ConfigError(f"the option {query_field} is set twice, also as {name}")
             arguments[query_field] = _parse_value(query_field, value)
             if query_field in _TIMES and name != query_field:
                 hudis_times.append(query_field)

@@ -92,7 +92,7 @@ def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
         rows = (to_wire(batch, wire) for batch in batches)
         for batch in pair_moved_rows(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
             if batch.schema.names != wire.names:
-                raise HudiError(f"pairing gave the columns {batch.schema.names}")
+                raise HudiError(f"pairing returned the columns {batch.schema.names}")
             yield to_wire(batch, wire)
 
     return body

@@ -168,7 +168,7 @@ def _wire_plain(data_type: pa.DataType, column: str) -> pa.DataType:
         return pa.date32()
     raise UnsupportedTableFeature(
         f"column {column!r} has the type {data_type}, and Spark has no type for it",
-        hint="name the other columns in `columns`",
+        hint="Select the other columns with `columns`.",
     )
 
 

@@ -139,7 +139,7 @@ class CommitParticipant:
         table: TableSnapshot,  # noqa: ARG002
         wanted: Callable[[str], bool],  # noqa: ARG002
     ) -> Iterable[str]:
-        """Return paths of the table's files in the wanted partitions, if it keeps such a list."""
+        """Return paths of the table's files in the requested partitions, if it lists files."""
         return ()
 
     def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:  # noqa: ARG002
@@ -216,7 +216,7 @@ def prefetch_commit_reads(
 def run_participants(
     table: TableSnapshot, commit: Commit, others: Iterable[CommitParticipant] = ()
 ) -> CommitMetadata:
-    """Bring the participants of a table in sync with a commit; return its extended metadata."""
+    """Sync the participants of a table with a commit; return its extended metadata."""
     extra_metadata = dict(commit.metadata.extra_metadata)
     for participant in (*table.participants, *others):
         extra_metadata |= participant.before_complete(table, commit)
