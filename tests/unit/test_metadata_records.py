@@ -145,6 +145,17 @@ def _places(partition: _native.MetadataPartition) -> dict[str, tuple[str, str]]:
     return {row["key"]: (row["partition"], row["file_id"]) for row in found}
 
 
+def test_locations_of_many_keys_are_few_rows(both: Both) -> None:
+    """A row a file group of the index and 32 KiB of keys, however many keys there are."""
+    recorder = _native.MetadataRecorder(both.recording.avro_schema, {RECORD_INDEX: 4})
+    keys = [f"key-{number}" for number in range(4000)]
+    none = pa.array([], pa.string())
+    rows = recorder.locations("p", "f", 1, added=pa.array(keys), removed=none)
+    assert sorted(rows.column("route").to_pylist()) == [f"{RECORD_INDEX}/{n}" for n in range(4)]
+    assert rows.nbytes < 2 * sum(map(len, keys))
+    assert _places(both.written("many", pa.table(rows))) == dict.fromkeys(keys, ("p", "f"))
+
+
 def test_metadata_record_beats_deletion_of_its_key(both: Both) -> None:
     recorder = both.recording.recorder()
     moved = recorder.locations("p", "f", 1, added=pa.array(["k"]), removed=pa.array(["gone"]))

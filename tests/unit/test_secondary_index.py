@@ -107,7 +107,7 @@ def test_entries_with_null_characters_of_an_older_release(
             keys = pa.array([key.replace("\\\0", "\0") for key in batch["key"].to_pylist()])
             groups = _native.metadata_groups(keys, task.recording.groups[INDEX])
             routes = pa.array([f"{INDEX}/{group}" for group in groups.to_pylist()])
-            arrays = [routes, keys, batch["value"]]
+            arrays = [routes, keys, batch["value"], batch["keys"]]
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     with monkeypatch.context() as patch:

@@ -37,8 +37,8 @@ else:
 
 NO_INSTANT = "00000000000000"
 """The last instant of a table without instants (`SOLO_COMMIT_TIMESTAMP`)."""
-_RECORD_BYTES = 512
-"""Bytes of a key with its location or value in an exchange, which holds some copies."""
+RECORD_BYTES = 512
+"""Bytes of a key with its value in an exchange, which holds some copies."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Source:
         """Return numbers of records, in the order of the slices."""
         return self.table.engine.run(count_rows, self.reads(), label="count records")
 
-    def portions(self, records: int, groups: int) -> int:
+    def portions(self, records: int, groups: int, record_bytes: int = RECORD_BYTES) -> int:
         """Return in how many rounds the records of keys or values are written."""
-        portions = -(-records * _RECORD_BYTES // self.memory)
+        portions = -(-records * record_bytes // self.memory)
         return min(max(portions, 1), max(groups, 1))
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 else:
     from pyhudi.schema import lazy_compute as pc  # Reading imports this module.
 
-_BATCH_KEYS = 16 * 1024
-"""Record rows are several times as large as keys, so they are built for this many at a time."""
+_BATCH_KEYS = 128 * 1024
+"""Keys are grouped by file group of the index for this many at a time, which copies them."""
 
 Ranges = Mapping[str, GroupRange]
 """The file groups of each data partition, in a partitioned record index."""

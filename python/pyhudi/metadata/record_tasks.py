@@ -24,10 +24,12 @@ RECORD_ROWS = pa.schema(
         pa.field("route", pa.string(), nullable=False),
         pa.field("key", pa.string(), nullable=False),
         pa.field("value", pa.binary()),
+        pa.field("keys", pa.binary()),
     ]
 )
 """Partition and number of the file group (`files/0`), key of the record, and the record in Avro;
-null deletes the record."""
+null deletes the record. Where `keys` is not null it has many keys packed, each with that value
+(`rust/metadata/src/write/packed_keys.rs`), and `key` is empty."""
 
 
 @cache

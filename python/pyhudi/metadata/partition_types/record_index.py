@@ -51,6 +51,8 @@ from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 _AT_THEIR_PLACES = frozenset({"COMPACT", "LOG_COMPACT"})
 _CLUSTER = "CLUSTER"
 _DELETE = "DELETE"
+_RECORD_BYTES = 128
+"""Bytes of a key in an exchange, where many keys share a location."""
 
 
 class RecordIndex(MetadataPartitionType):
@@ -116,7 +118,7 @@ class RecordIndex(MetadataPartitionType):
             SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), ranges=ranges)
             for read in source.reads(RECORD_KEY)
         ]
-        portions = source.portions(records, groups)
+        portions = source.portions(records, groups, _RECORD_BYTES)
         return InitialPartition(name, groups, tasks, portions, records, ids)
 
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:

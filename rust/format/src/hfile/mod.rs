@@ -6,6 +6,7 @@
 mod ahead;
 mod block;
 mod checksum;
+mod deflate;
 mod entry;
 mod gzip;
 mod index;

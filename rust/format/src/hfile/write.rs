@@ -6,6 +6,7 @@
 use bytes::Bytes;
 
 use super::block::{Codec, HEADER, Kind, Packed};
+use super::deflate::PairAt;
 use super::gzip::Gzip;
 use super::trailer::TRAILER;
 use crate::proto::{put_bytes, put_number, put_varint};
@@ -74,6 +75,7 @@ pub struct HFileWriter {
     out: Vec<u8>,
     /// The data block being filled, and its first row.
     block: Vec<u8>,
+    pairs: Vec<PairAt>,
     first: Vec<u8>,
     /// The last key; of a block that was taken over its first one.
     last: Option<Vec<u8>>,
@@ -94,6 +96,7 @@ impl HFileWriter {
             gzip: options.gzip.then(Gzip::new),
             out: Vec::new(),
             block: Vec::new(),
+            pairs: Vec::new(),
             first: Vec::new(),
             last: None,
             index: Vec::new(),
@@ -135,7 +138,14 @@ impl HFileWriter {
         self.block
             .extend_from_slice(&(value.len() as u32).to_be_bytes());
         put_row(&mut self.block, key);
+        let key_end = self.block.len();
         self.block.extend_from_slice(&KEY_END);
+        self.pairs.push(PairAt {
+            key: key_end - key.len(),
+            key_end,
+            value: self.block.len(),
+            value_end: self.block.len() + value.len(),
+        });
         self.block.extend_from_slice(value);
         self.block.push(0);
         self.entries += 1;
@@ -203,12 +213,15 @@ impl HFileWriter {
             return Ok(());
         }
         let payload = std::mem::take(&mut self.block);
+        let pairs = std::mem::take(&mut self.pairs);
         self.payload += payload.len() as u64;
-        let data = self.packed(&payload)?;
+        let data = self.packed(&payload, &pairs)?;
         self.index_block(&data, payload.len());
         // Its memory serves the next one.
         self.block = payload;
         self.block.clear();
+        self.pairs = pairs;
+        self.pairs.clear();
         Ok(())
     }
 
@@ -224,16 +237,16 @@ impl HFileWriter {
         self.blocks += 1;
     }
 
-    fn packed(&mut self, payload: &[u8]) -> Result<Vec<u8>> {
+    fn packed(&mut self, payload: &[u8], pairs: &[PairAt]) -> Result<Vec<u8>> {
         match &mut self.gzip {
-            Some(gzip) => gzip.member(payload),
+            Some(gzip) => gzip.member(payload, pairs),
             None => Ok(payload.to_vec()),
         }
     }
 
     /// Adds a block, and says how many bytes it has.
     fn put_block(&mut self, kind: Kind, payload: &[u8]) -> Result<usize> {
-        let data = self.packed(payload)?;
+        let data = self.packed(payload, &[])?;
         Ok(self.put_packed(kind, &data, payload.len(), NONE))
     }
 

@@ -2,13 +2,15 @@
 
 use std::io::Write;
 
-use arrow::array::{AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use pyhudi_format::hfile::{HFileOptions, write_hfile};
 use pyhudi_format::log::{
     BlockType, DeleteRecord, HeaderKey, OrderingValue, delete_content, delete_list, write_block,
 };
 use pyhudi_slice::{LogFile, Result, SliceError};
 use pyhudi_store::{Store, StoreError};
+
+use super::packed_keys::unpack;
 
 /// How a log file of the metadata table is written.
 #[derive(Debug, Clone)]
@@ -69,8 +71,19 @@ pub(super) fn by_key(batches: &[RecordBatch]) -> Result<Rows<'_>> {
             let what = "rows of the metadata table need key and value";
             return Err(SliceError::Schema(what.to_owned()));
         };
-        let keys = keys.iter().map(Option::unwrap_or_default);
-        rows.extend(keys.zip(values.iter()));
+        let packed = batch
+            .column_by_name("keys")
+            .and_then(|packed| packed.as_binary_opt::<i32>());
+        for (row, (key, value)) in keys.iter().zip(values).enumerate() {
+            match packed.filter(|packed| packed.is_valid(row)) {
+                Some(packed) => {
+                    for key in unpack(packed.value(row))? {
+                        rows.push((key?, value));
+                    }
+                }
+                None => rows.push((key.unwrap_or_default(), value)),
+            }
+        }
     }
     sort_by_key(&mut rows);
     // The last record of a key counts, and before a deletion.
@@ -101,10 +114,20 @@ fn sort_by_key(rows: &mut Rows<'_>) {
         }
         u64::from_be_bytes(bytes)
     };
-    let mut numbered: Vec<_> = rows.iter().map(|row| (number(row.0), *row)).collect();
-    numbered.sort_by(|(a, (key, _)), (b, (other, _))| a.cmp(b).then_with(|| key.cmp(other)));
-    rows.clear();
-    rows.extend(numbered.into_iter().map(|(_, row)| row));
+    let mut numbered: Vec<_> = (0_u32..)
+        .zip(rows.iter())
+        .map(|(at, (key, _))| (number(key), at))
+        .collect();
+    let key_of = |at: u32| rows.get(at as usize).map(|(key, _)| *key);
+    numbered.sort_unstable_by(|(a, row), (b, other)| {
+        a.cmp(b)
+            .then_with(|| key_of(*row).cmp(&key_of(*other)))
+            .then_with(|| row.cmp(other))
+    });
+    *rows = numbered
+        .into_iter()
+        .filter_map(|(_, at)| rows.get(at as usize).copied())
+        .collect();
 }
 
 fn put_records(

@@ -16,6 +16,7 @@ mod expression;
 mod file;
 mod footers;
 mod known;
+mod packed_keys;
 mod recorder;
 mod records;
 mod secondary;

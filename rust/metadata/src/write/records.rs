@@ -6,7 +6,7 @@ use arrow::array::{RecordBatch, StringArray};
 use pyhudi_avro::Value;
 use pyhudi_slice::{Result, SliceError};
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, packed_rows};
 
 const FILES: &str = "files";
 const RECORD_INDEX: &str = "record_index";
@@ -92,20 +92,14 @@ pub fn locations(
     added: &StringArray,
     removed: &StringArray,
 ) -> Result<RecordBatch> {
-    let mut rows = recorder.rows(RECORD_INDEX)?;
-    if let Some((first, groups)) = location.groups {
-        if groups == 0
-            || first
-                .checked_add(groups)
-                .is_none_or(|end| end > rows.groups)
-        {
-            let what = format!(
-                "the record index has no file groups of {}",
-                location.partition
-            );
-            return Err(SliceError::Schema(what));
-        }
-        (rows.first, rows.groups) = (first, groups);
+    let all = recorder.groups(RECORD_INDEX)?;
+    let (first, groups) = location.groups.unwrap_or((0, all));
+    if groups == 0 || first.checked_add(groups).is_none_or(|end| end > all) {
+        let what = format!(
+            "the record index has no file groups of {}",
+            location.partition
+        );
+        return Err(SliceError::Schema(what));
     }
     let mut fields = vec![
         ("partitionName", Value::Text(&location.partition)),
@@ -135,14 +129,9 @@ pub fn locations(
         ("recordIndexMetadata", Value::Record(fields)),
     ];
     // They differ in their keys alone.
-    let value = rows.value(&fields)?;
-    for key in added.iter().flatten() {
-        rows.put_value(key, key, &value);
-    }
-    for key in removed.iter().flatten() {
-        rows.delete(key);
-    }
-    rows.finish()
+    let value = recorder.value(&fields)?;
+    let keys_by_value = [(Some(value.as_slice()), added), (None, removed)];
+    packed_rows(RECORD_INDEX, (first, groups), &keys_by_value)
 }
 
 /// A file id `<uuid>-<number>` or `<uuid>` parsed; the number is -1 if there is none
