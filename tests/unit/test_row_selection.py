@@ -41,3 +41,13 @@ def test_pickled_it_is_the_rows() -> None:
 def test_empty_selection_keeps_schema() -> None:
     rows = SelectedRows(chunked([]), pa.array([], pa.int64()))
     assert pa.table(rows).equals(chunked([]))
+
+
+def test_columns_with_the_same_values_are_copied_once() -> None:
+    """The record key often is a column of the data."""
+    keys = pa.array(["a", "b", "c"])
+    table = pa.table({"key": keys, "n": pa.array([1, 2, 3]), "id": keys, "other": ["a", "b", "c"]})
+    (batch,) = SelectedRows(table, pa.array([0, 2], pa.int64())).batches()
+    assert batch.to_pydict() == table.take([0, 2]).to_pydict()
+    addresses = [column.buffers()[-1].address for column in batch.columns]
+    assert addresses[0] == addresses[2] != addresses[3]

@@ -21,7 +21,7 @@ _SAMPLE_BYTES = 8 * 1024 * 1024
 """Limit of a sample in memory, independent of the number of rows."""
 _SAMPLE_OFFSETS = 8
 """Number of offsets at which rows are sampled."""
-_MEASURED_RANGES = 1024
+_MEASURED_RANGES = 256
 """Number of measured ranges, unless these would be shorter than `_MEASURED_ROWS`."""
 _MEASURED_ROWS = 64
 _META_BYTES = 4

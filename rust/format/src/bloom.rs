@@ -176,6 +176,16 @@ impl BloomFilter {
         }
     }
 
+    /// The share of other keys for which [`contains`](Self::contains) is true, about.
+    pub fn passed_share(&self) -> f64 {
+        let rows = match &self.0 {
+            Kind::Simple(row) => std::slice::from_ref(row),
+            Kind::Dynamic(dynamic) => dynamic.rows.as_slice(),
+        };
+        let refused: f64 = rows.iter().map(|row| 1.0 - row.passed_share()).product();
+        1.0 - refused
+    }
+
     /// Whether the key may have been added; false is certain.
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.0 {

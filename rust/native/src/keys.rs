@@ -181,17 +181,9 @@ pub fn with_meta_columns(
 ) -> PyResult<BatchReader> {
     let rows = stream(rows)?;
     let empty = RecordBatch::new_empty(rows.schema());
-    let add = move |batch: &RecordBatch, first: u64| {
-        pyhudi_slice::with_meta_columns(batch, &instant, task, first, &file_name, populated)
-    };
-    let schema = add(&empty, 0).map_err(slice_error)?.schema();
-    let mut next = first_row;
-    let batches = rows.map(move |batch| -> SliceResult<_> {
-        let batch = batch?;
-        let first = next;
-        next += batch.num_rows() as u64;
-        add(&batch, first)
-    });
+    let mut meta = pyhudi_slice::MetaColumns::new(instant, task, first_row, file_name, populated);
+    let schema = meta.add(&empty).map_err(slice_error)?.schema();
+    let batches = rows.map(move |batch| meta.add(&batch?));
     Ok(BatchReader::new(schema, Box::new(batches)))
 }
 

@@ -1,6 +1,6 @@
 //! The bloom filter of a base file that is being written, sized by the keys that came.
 
-use arrow::array::{StringArray, StringBuilder};
+use arrow::array::{Array, StringArray, StringBuilder};
 use pyhudi_format::bloom::BloomFilter;
 
 use crate::base_options::BloomOptions;
@@ -9,14 +9,21 @@ use crate::base_options::BloomOptions;
 const LEAST: u32 = 16;
 /// Bytes of keys that are held back.
 const HELD_MOST: usize = 8 << 20;
+/// A filter that lets more of all other keys through saves no reader any work.
+const MOST_PASSED: f64 = 0.5;
 
-/// Where the keys say its size, holds them back until there are as many as options say at most.
+/// Hashing a key for a filter takes longer than encoding it, so a filter that has become useless is filled
+/// up, and the other keys of the file are not hashed. Where the keys say its size, holds them back until there are as many as options say at most.
 /// Readers use the size that the filter records.
 pub(crate) struct KeyFilter {
     options: BloomOptions,
     /// A copy: the column of a batch can keep all of the batch in memory.
     held: StringBuilder,
     filter: Option<BloomFilter>,
+    /// Keys since the filter was measured.
+    unmeasured: usize,
+    /// It lets every key through.
+    passes_all: bool,
 }
 
 impl KeyFilter {
@@ -25,6 +32,8 @@ impl KeyFilter {
             options,
             held: StringBuilder::new(),
             filter: None,
+            unmeasured: 0,
+            passes_all: false,
         };
         if !options.by_keys {
             made.filter = Some(made.filled(options.entries));
@@ -59,7 +68,18 @@ impl KeyFilter {
 
     pub(crate) fn add(&mut self, keys: &StringArray) {
         if let Some(filter) = &mut self.filter {
+            if self.passes_all {
+                return;
+            }
             add_all(filter, keys);
+            self.unmeasured += keys.len();
+            if self.unmeasured >= self.options.entries as usize {
+                self.unmeasured = 0;
+                self.passes_all = filter.passed_share() > MOST_PASSED;
+            }
+            if self.passes_all {
+                filter.fill();
+            }
             return;
         }
         for key in keys.iter().flatten() {
@@ -166,5 +186,12 @@ mod tests {
             let wrong = (0..1000).filter(|key| filter.contains(format!("x{key}").as_bytes()));
             assert!(wrong.count() < 5);
         }
+    }
+
+    #[test]
+    fn filters_with_far_too_many_keys_pass_all() {
+        let most = filter(1000, &[2000]);
+        assert!(most.passed_share() < 1e-3);
+        assert!(filter(1000, &[1000; 30]).passed_share() > 0.999);
     }
 }

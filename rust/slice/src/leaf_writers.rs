@@ -9,6 +9,8 @@ use arrow::datatypes::SchemaRef;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
 use parquet::errors::{ParquetError, Result};
 
+use crate::repeats::{Pages, Repeats};
+
 /// Fewer rows are not worth a thread.
 const LEAST_ROWS: usize = 2048;
 
@@ -39,28 +41,40 @@ impl Drop for Helped {
     }
 }
 
-/// Gives each column what it has of a batch.
+/// Gives each column what it has of a batch, but for those that repeat.
 pub(crate) fn write_leaves(
     columns: &mut [ArrowColumnWriter],
     schema: &SchemaRef,
     batch: &RecordBatch,
     helped: Option<&Helped>,
+    repeats: &Repeats,
 ) -> Result<()> {
-    let mut leaves = Vec::with_capacity(columns.len());
-    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+    let mut columns = columns.iter_mut();
+    let mut work = Vec::with_capacity(columns.len());
+    let fields = schema.fields().iter().zip(batch.columns());
+    for (at, (field, column)) in fields.enumerate() {
+        if !matches!(repeats.pages(at), Pages::Encoded) {
+            // It has one leaf.
+            columns.next();
+            continue;
+        }
         let bytes = column.get_array_memory_size();
-        let of_field = compute_leaves(field, column)?;
-        let each = bytes / of_field.len().max(1);
-        leaves.extend(of_field.into_iter().map(|leaf| (each, leaf)));
+        let leaves = compute_leaves(field, column)?;
+        let each = bytes / leaves.len().max(1);
+        let leaves = leaves.into_iter().map(|leaf| (each, leaf));
+        work.extend(
+            leaves
+                .zip(columns.by_ref())
+                .map(|(leaf, column)| (column, leaf)),
+        );
     }
-    let work = columns.iter_mut().zip(leaves);
     let two = batch.num_rows() >= LEAST_ROWS && helped.is_some() && Helped::has_room();
     if !two {
         return work
+            .into_iter()
             .map(|(column, (_, leaf))| (column, leaf))
             .try_for_each(write);
     }
-    let mut work: Vec<_> = work.collect();
     work.sort_by_key(|(_, (bytes, _))| *bytes);
     // A free thread takes the largest remaining one.
     let left = Mutex::new(work);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::Schema;
 
@@ -11,57 +11,82 @@ use crate::error::{Result, SliceError};
 use crate::{COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY};
 use pyhudi_keys::text_field;
 
-/// Rows that have key and partition columns, with all five meta columns in front. The sequence
-/// number is `<instant>_<task>_<counter>`, counting from `first_row` (only its uniqueness matters).
-/// Where they are not `populated` all five are null, as Hudi's Avro writers leave them
-/// (`hoodie.populate.meta.fields=false`, 0.15.0 and 1.2.0).
-///
-/// # Errors
-/// The key or the partition column is missing.
-pub fn with_meta_columns(
-    batch: &RecordBatch,
-    instant: &str,
+/// Adds the five meta columns to the rows of a file.
+pub struct MetaColumns {
+    instant: Repeated,
+    file_name: Repeated,
     task: u64,
-    first_row: u64,
-    file_name: &str,
+    next_row: u64,
     populated: bool,
-) -> Result<RecordBatch> {
-    let rows = batch.num_rows();
-    let null = || -> ArrayRef { Arc::new(StringArray::new_null(rows)) };
-    let stored = |name: &str| match batch.column_by_name(name) {
-        Some(_) if !populated => Ok(null()),
-        Some(column) => Ok(Arc::clone(column)),
-        None => Err(SliceError::Schema(format!("there is no column {name}"))),
-    };
-    let repeat = |text: &str| -> Result<ArrayRef> {
-        Ok(if populated {
-            Arc::new(repeated(text, rows)?)
-        } else {
-            null()
-        })
-    };
-    let numbers = if populated {
-        sequence(instant, task, first_row, rows)?
-    } else {
-        null()
-    };
-    let mut columns = vec![
-        ("_hoodie_commit_time", repeat(instant)?),
-        (COMMIT_SEQNO, numbers),
-        (RECORD_KEY, stored(RECORD_KEY)?),
-        (PARTITION_PATH, stored(PARTITION_PATH)?),
-        (FILE_NAME, repeat(file_name)?),
-    ];
-    let mut fields: Vec<_> = columns.iter().map(|(name, _)| text_field(name)).collect();
-    let meta: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let schema = batch.schema();
-    for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        if !meta.contains(&field.name().as_str()) {
-            fields.push(Arc::clone(field));
-            columns.push(("", Arc::clone(column)));
+}
+
+impl MetaColumns {
+    /// The sequence number is `<instant>_<task>_<counter>`, counting from `first_row` (only its
+    /// uniqueness matters). Where they are not `populated` all five are null, as Hudi's Avro writers
+    /// leave them (`hoodie.populate.meta.fields=false`, 0.15.0 and 1.2.0).
+    pub fn new(
+        instant: String,
+        task: u64,
+        first_row: u64,
+        file_name: String,
+        populated: bool,
+    ) -> Self {
+        Self {
+            instant: Repeated::new(instant),
+            file_name: Repeated::new(file_name),
+            task,
+            next_row: first_row,
+            populated,
         }
     }
-    let columns = columns.into_iter().map(|(_, column)| column).collect();
+
+    /// Rows that have key and partition columns, with all five in front.
+    ///
+    /// # Errors
+    /// The key or the partition column is missing.
+    pub fn add(&mut self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let (rows, populated) = (batch.num_rows(), self.populated);
+        let null = || -> ArrayRef { Arc::new(StringArray::new_null(rows)) };
+        let stored = |name: &str| match batch.column_by_name(name) {
+            Some(_) if !populated => Ok(null()),
+            Some(column) => Ok(Arc::clone(column)),
+            None => Err(SliceError::Schema(format!("there is no column {name}"))),
+        };
+        let (times, names, numbers) = if populated {
+            let (times, names) = (self.instant.rows(rows)?, self.file_name.rows(rows)?);
+            let numbers = sequence(&self.instant.text, self.task, self.next_row, rows)?;
+            (
+                Arc::new(times) as ArrayRef,
+                Arc::new(names) as ArrayRef,
+                numbers,
+            )
+        } else {
+            (null(), null(), null())
+        };
+        self.next_row += rows as u64;
+        let stored = (stored(RECORD_KEY)?, stored(PARTITION_PATH)?);
+        with_columns(batch, &[times, numbers, stored.0, stored.1, names])
+    }
+}
+
+/// The batch with the five meta columns in front.
+fn with_columns(batch: &RecordBatch, meta: &[ArrayRef; 5]) -> Result<RecordBatch> {
+    let names = [
+        "_hoodie_commit_time",
+        COMMIT_SEQNO,
+        RECORD_KEY,
+        PARTITION_PATH,
+        FILE_NAME,
+    ];
+    let mut fields: Vec<_> = names.iter().map(|name| text_field(name)).collect();
+    let mut columns = meta.to_vec();
+    let schema = batch.schema();
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if !names.contains(&field.name().as_str()) {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+        }
+    }
     Ok(RecordBatch::try_new(
         Arc::new(Schema::new(fields)),
         columns,
@@ -99,6 +124,27 @@ fn count_up(text: &mut Vec<u8>, prefix: usize) {
     text.insert(prefix, b'1');
 }
 
+/// A column of one text for batches of any size, which share its memory.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    text: String,
+    longest: StringArray,
+}
+
+impl Repeated {
+    pub(crate) fn new(text: String) -> Self {
+        let longest = StringArray::new_null(0);
+        Self { text, longest }
+    }
+
+    pub(crate) fn rows(&mut self, rows: usize) -> Result<StringArray> {
+        if self.longest.len() < rows {
+            self.longest = repeated(&self.text, rows)?;
+        }
+        Ok(self.longest.slice(0, rows))
+    }
+}
+
 /// A column of one text.
 pub(crate) fn repeated(text: &str, rows: usize) -> Result<StringArray> {
     let offsets = OffsetBuffer::from_repeated_length(text.len(), rows);
@@ -120,8 +166,6 @@ pub(crate) fn with_column(batch: &RecordBatch, at: usize, column: ArrayRef) -> R
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Array;
-
     use super::*;
 
     #[test]

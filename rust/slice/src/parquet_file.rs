@@ -20,13 +20,16 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ColumnIndexBuilder, KeyValue, LevelHistogram};
 use parquet::file::page_index::column_index::{ColumnIndexMetaData, PrimitiveColumnIndex};
+use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{SchemaDescriptor, Type as SchemaType};
 
 use crate::base::{KeptColumn, KeptGroup};
 use crate::column_parts::{ColumnPart, column_parts};
 use crate::leaf_writers::{Helped, write_leaves};
 use crate::parquet_form::ParquetForm;
+use crate::repeats::{ColumnChunk, OneColumn, Pages, Repeats, write_value};
 
 /// How much larger rows are in memory than in a file, before a row group tells.
 const GUESSED_RATIO: usize = 4;
@@ -50,8 +53,8 @@ struct Group {
 }
 
 enum Content {
-    /// The rows are encoded as they come.
-    Encoded(Vec<ArrowColumnWriter>),
+    /// The rows are encoded as they come, but for columns that repeat.
+    Encoded(Vec<ArrowColumnWriter>, Repeats),
     /// The rows of a wide table are encoded when the row group ends, one part of the columns after
     /// the other: encoders of all columns would take more memory than the rows.
     Waiting(Vec<RecordBatch>, usize),
@@ -61,7 +64,7 @@ impl Group {
     /// In memory.
     fn bytes(&self) -> usize {
         match &self.content {
-            Content::Encoded(columns) => columns
+            Content::Encoded(columns, _) => columns
                 .iter()
                 .map(ArrowColumnWriter::get_estimated_total_bytes)
                 .sum(),
@@ -183,7 +186,7 @@ impl<W: Write + Send> ParquetFile<W> {
         let written = self.file.bytes_written();
         written
             + self.group.as_ref().map_or(0, |group| match &group.content {
-                Content::Encoded(_) => group.bytes(),
+                Content::Encoded(..) => group.bytes(),
                 Content::Waiting(_, bytes) if self.waited == 0 => bytes / GUESSED_RATIO,
                 Content::Waiting(_, bytes) => {
                     let ratio = written as f64 / self.waited as f64;
@@ -232,20 +235,40 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        if let Some(Group {
+            content: Content::Encoded(_, repeats),
+            ..
+        }) = &self.group
+            && !repeats.keys_go_on(batch)
+        {
+            self.end_group()?;
+        }
         let group = match &mut self.group {
             Some(group) => group,
             none => {
                 let content = match self.parts.as_slice() {
-                    [all] => Content::Encoded(all.writers(self.file.flushed_row_groups().len())?),
+                    [all] => Content::Encoded(
+                        all.writers(self.file.flushed_row_groups().len())?,
+                        Repeats::of(batch),
+                    ),
                     _ => Content::Waiting(Vec::new(), 0),
                 };
                 none.insert(Group { content, rows: 0 })
             }
         };
+        let rows = group.rows;
         group.rows += batch.num_rows();
         match &mut group.content {
-            Content::Encoded(columns) => {
-                write_leaves(columns, &self.schema, batch, self.helped.as_ref())
+            Content::Encoded(columns, repeats) => {
+                for (field, value) in repeats.take_ended(batch) {
+                    let leaves = self.file.schema_descr();
+                    let leaf = |leaf: &usize| leaves.get_column_root_idx(*leaf) == field;
+                    let column = (0..columns.len()).find(leaf);
+                    if let Some(column) = column.and_then(|leaf| columns.get_mut(leaf)) {
+                        write_value(column, self.schema.field(field), value.value(0), rows)?;
+                    }
+                }
+                write_leaves(columns, &self.schema, batch, self.helped.as_ref(), repeats)
             }
             Content::Waiting(batches, bytes) => {
                 for column in batch.columns() {
@@ -263,9 +286,18 @@ impl<W: Write + Send> ParquetFile<W> {
             return Ok(());
         };
         let number = self.file.flushed_row_groups().len();
+        let leaves = self.file.schema_descr().clone();
+        let properties = Arc::clone(self.file.properties());
         let mut row_group = self.file.next_row_group()?;
         match group.content {
-            Content::Encoded(columns) => append(&mut row_group, columns)?,
+            Content::Encoded(columns, repeats) => {
+                let described = Described {
+                    schema: &self.schema,
+                    leaves,
+                    properties,
+                };
+                append_repeated(&mut row_group, columns, &repeats, &described, group.rows)?;
+            }
             Content::Waiting(batches, bytes) => {
                 self.waited += bytes;
                 for part in &self.parts {
@@ -273,7 +305,8 @@ impl<W: Write + Send> ParquetFile<W> {
                     for batch in &batches {
                         let batch = part.columns_of(batch)?;
                         let schema = batch.schema();
-                        write_leaves(&mut columns, &schema, &batch, self.helped.as_ref())?;
+                        let none = Repeats::default();
+                        write_leaves(&mut columns, &schema, &batch, self.helped.as_ref(), &none)?;
                     }
                     append(&mut row_group, columns)?;
                 }
@@ -292,6 +325,63 @@ fn append<W: Write + Send>(
         let mut chunk = column.close()?;
         bound_by_type(chunk.close_mut())?;
         chunk.append_to_row_group(row_group)?;
+    }
+    Ok(())
+}
+
+/// The columns of a file.
+struct Described<'a> {
+    schema: &'a SchemaRef,
+    leaves: SchemaDescriptor,
+    properties: WriterPropertiesPtr,
+}
+
+impl Described<'_> {
+    fn column(&self, leaf: usize) -> Result<OneColumn> {
+        let (root, field) = (
+            self.leaves.root_schema(),
+            self.leaves.get_column_root_idx(leaf),
+        );
+        let own = vec![self.leaves.get_column_root_ptr(leaf)];
+        Ok(OneColumn {
+            descriptor: self.leaves.column(leaf),
+            properties: Arc::clone(&self.properties),
+            root: SchemaType::group_type_builder(root.name())
+                .with_fields(own)
+                .build()?,
+            field: Arc::new(self.schema.field(field).clone()),
+        })
+    }
+}
+
+/// Appends columns, of which some repeat one value or are those of the record key.
+fn append_repeated<W: Write + Send>(
+    row_group: &mut SerializedRowGroupWriter<'_, W>,
+    columns: Vec<ArrowColumnWriter>,
+    repeats: &Repeats,
+    described: &Described<'_>,
+    rows: usize,
+) -> Result<()> {
+    let mut keys: Option<ColumnChunk> = None;
+    for (leaf, column) in columns.into_iter().enumerate() {
+        let field = described.leaves.get_column_root_idx(leaf);
+        let chunk = match repeats.pages(field) {
+            Pages::Encoded if repeats.copied() == Some(field) => {
+                &*keys.insert(described.column(leaf)?.chunk(column.close()?)?)
+            }
+            Pages::Encoded => {
+                append(row_group, vec![column])?;
+                continue;
+            }
+            Pages::OneValue(value) => {
+                &described.column(leaf)?.of_one_value(value.value(0), rows)?
+            }
+            Pages::RecordKey => keys.as_ref().ok_or_else(|| {
+                ParquetError::General("the record key comes after its copy".to_owned())
+            })?,
+        };
+        let closed = chunk.closed(&described.leaves.column(leaf))?;
+        row_group.append_column(&chunk.bytes, closed)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch, StringArray};
+use arrow::array::{AsArray, RecordBatch};
 use pyhudi_keys::text_order;
 use pyhudi_store::Store;
 
@@ -15,7 +15,7 @@ use crate::changes::Batches;
 use crate::error::{Result, SliceError};
 use crate::key_filter::KeyFilter;
 use crate::leaf_writers::Helped;
-use crate::meta::{repeated, with_column};
+use crate::meta::{Repeated, with_column};
 use crate::read::SliceReader;
 use crate::read_ahead::read_ahead;
 use crate::request::{ReadStats, SliceRead};
@@ -119,15 +119,13 @@ pub fn rewrite_base_file(
 pub(crate) struct BaseWriter<'a> {
     path: String,
     options: &'a BaseFileOptions,
-    file_name: Option<String>,
+    file_name: Option<Repeated>,
     out: Box<dyn BaseOut>,
     filter: Option<KeyFilter>,
     /// The filter has the keys of row groups that are kept.
     inherited: bool,
     keys: Option<(String, String)>,
     rows: u64,
-    /// The file's name, once for each row of a batch.
-    names: Option<StringArray>,
 }
 
 impl<'a> BaseWriter<'a> {
@@ -140,13 +138,12 @@ impl<'a> BaseWriter<'a> {
         Ok(Self {
             path: path.to_owned(),
             options,
-            file_name,
+            file_name: file_name.map(Repeated::new),
             out: format_of(path).create(store, path, options)?,
             filter: options.bloom.map(KeyFilter::new),
             inherited: false,
             keys: None,
             rows: 0,
-            names: None,
         })
     }
 
@@ -175,8 +172,8 @@ impl<'a> BaseWriter<'a> {
             self.note_keys(keys, self.inherited)
         })?;
         let column = self.out.schema().index_of(FILE_NAME).ok();
-        let names = match &self.file_name {
-            Some(name) => Some(repeated(name, NAMES)?),
+        let names = match &mut self.file_name {
+            Some(names) => Some(names.rows(NAMES)?),
             None => None,
         };
         let form = KeptForm {
@@ -208,15 +205,11 @@ impl<'a> BaseWriter<'a> {
     }
 
     fn with_file_name(&mut self, batch: RecordBatch) -> Result<RecordBatch> {
-        let (Some(name), Ok(at)) = (&self.file_name, self.out.schema().index_of(FILE_NAME)) else {
+        let (Some(names), Ok(at)) = (&mut self.file_name, self.out.schema().index_of(FILE_NAME))
+        else {
             return Ok(batch);
         };
-        let names = match self.names.take() {
-            Some(names) if names.len() >= batch.num_rows() => names,
-            _ => repeated(name, batch.num_rows())?,
-        };
-        let mine = Arc::new(names.slice(0, batch.num_rows()));
-        self.names = Some(names);
+        let mine = Arc::new(names.rows(batch.num_rows())?);
         with_column(&batch, at, mine)
     }
 

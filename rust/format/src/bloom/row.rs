@@ -54,6 +54,17 @@ impl Row {
         }
     }
 
+    /// The share of other keys that are found in it, about.
+    pub(super) fn passed_share(&self) -> f64 {
+        let set: u64 = self
+            .vector
+            .iter()
+            .map(|byte| u64::from(byte.count_ones()))
+            .sum();
+        let share = set as f64 / f64::from(self.bits.max(1));
+        share.min(1.0).powi(self.hashes as i32)
+    }
+
     pub(super) fn contains(&self, key: &[u8]) -> bool {
         self.places(key)
             .all(|(byte, mask)| self.vector.get(byte).is_some_and(|byte| byte & mask != 0))
