@@ -18,18 +18,23 @@ from typing_extensions import Required, Unpack
 
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.schema.internal_schema import FileNames
+from pyhudi.slices.file_slice import FileParts, Selection, SliceParts
 
 __all__ = [
     "DEBUG_BUILD",
     "BaseFile",
     "BatchReader",
     "FieldRules",
+    "FileGroups",
+    "FileGroupsBuilder",
+    "FileSlices",
     "KeyTagger",
     "KnownStats",
     "LogFile",
     "MergeStats",
     "MetadataPartition",
     "MetadataRecorder",
+    "SliceFinder",
     "Store",
     "__version__",
     "add_keys",
@@ -752,6 +757,137 @@ def shown_text(column: pa.Array[Any], name: str) -> pa.StringArray:
 @final
 class KnownStats:
     """Statistics of files, for `MetadataRecorder.file_facts`."""
+
+@final
+class FileGroupsBuilder:
+    """The data files of a table as they are listed, in any order."""
+
+    def __new__(cls, extension: str | None = None) -> FileGroupsBuilder:
+        """`extension`: that of base files: parquet, orc or hfile. None: parquet and orc."""
+
+    def add(self, partition: str, entries: Sequence[tuple[str, int, int]]) -> str | None:
+        """Adds a partition with its files; other files than data files are ignored.
+
+        Returns the first name of a base file of another format, or of another writer; then the
+        groups are of no use.
+        """
+
+    def add_metadata(self, listing: MetadataPartition, partitions: Mapping[str, str]) -> str | None:
+        """Adds the files that a `files` partition lists. partitions: their paths by key.
+
+        Returns as `add`.
+        """
+
+    def finish(self) -> FileGroups:
+        """The groups of all files; the builder is empty then."""
+
+@final
+class FileGroups:
+    """File groups by partition path and file id, committed or not. Change logs are left out."""
+
+    def __len__(self) -> int: ...
+    def with_change_logs(self, change_logs: bool) -> FileGroups:
+        """The same groups, with change logs among their files or without."""
+
+    def partitions(self) -> list[str]:
+        """Paths of all partitions, sorted."""
+
+    def keys(self) -> list[tuple[str, str]]:
+        """Partition path and file id of each group; also of those with change logs alone."""
+
+    def has_group(self, partition: str, file_id: str) -> bool: ...
+    def files(self, partition: str, file_id: str) -> list[FileParts] | None:
+        """The files of a group, in the order of their listing. None if there is no such group."""
+
+    def has_file(self, partition: str, name: str) -> bool: ...
+    def total(self) -> tuple[int, int]:
+        """Number and bytes of all files."""
+
+    def files_in(self, partition: str) -> int:
+        """Number of a partition's files."""
+
+@final
+class SliceFinder:
+    """Finds the slices of groups on a timeline."""
+
+    def __new__(
+        cls,
+        groups: FileGroups,
+        *,
+        is_committed: Callable[[str], bool],
+        completion_time: Callable[[str], str],
+        logs_named_by_base_instant: bool,
+        compactions: Sequence[tuple[tuple[str, str], str]],
+    ) -> SliceFinder:
+        """`is_committed`: called once for each instant in a name of the groups that are asked for.
+
+        completion_time: when a committed instant was completed; called only if the result matters.
+        logs_named_by_base_instant: as up to table version 6. compactions: groups with a pending
+        compaction, and its instant.
+        """
+
+    def find(self, selection: Selection, without: Sequence[tuple[str, str]]) -> FileSlices:
+        """Slices of all groups, in their order. without: groups to leave out."""
+
+    def find_versions(
+        self, without: Sequence[tuple[str, str]], also: Sequence[tuple[str, str]]
+    ) -> FileSlices:
+        """Every slice of the groups that may have several, and of those in `also`."""
+
+    def find_one(self, partition: str, file_id: str) -> FileSlices:
+        """Every slice of one group, newest first."""
+
+    def newest_base(self, partition: str, file_id: str) -> str | None:
+        """The instant of the newest committed base file of a group."""
+
+@final
+class FileSlices:
+    """File slices, as numbers of their files."""
+
+    def __len__(self) -> int: ...
+    def parts(self, start: int, end: int) -> list[SliceParts]:
+        """The slices from `start` up to `end`."""
+
+    def take(self, numbers: Sequence[int]) -> FileSlices:
+        """The slices of these numbers, in their order."""
+
+    def filter(self, keep: pa.BooleanArray) -> FileSlices:
+        """The slices whose flag is true."""
+
+    def with_logs(self) -> FileSlices:
+        """The slices with log files."""
+
+    def partitions(self) -> list[str]:
+        """Paths of the partitions with a slice, sorted."""
+
+    def totals(self) -> tuple[int, int, int, int]:
+        """Number and bytes of base files, number and bytes of log files."""
+
+    def in_groups(self, keys: Sequence[tuple[str, str]]) -> pa.BooleanArray:
+        """Whether each slice is of one of these groups."""
+
+    def in_partitions(self, paths: Sequence[str]) -> pa.BooleanArray:
+        """Whether each slice is in one of these partitions."""
+
+    def have_logs(self) -> pa.BooleanArray:
+        """Whether each slice has log files."""
+
+    def file_ids(self) -> pa.StringArray:
+        """The file id of each slice."""
+
+    def files(self) -> pa.RecordBatch:
+        """All files of the slices: columns slice (its number), partition, name."""
+
+    def any_file(self, of_files: pa.BooleanArray) -> pa.BooleanArray:
+        """Whether each slice has a file whose flag is true, of the rows of `files`."""
+
+    def sizes(self) -> pa.RecordBatch:
+        """Columns partition (a dictionary), base_size (null without base file), logs (their
+        number), log_size.
+        """
+
+    def rows(self, start: int, end: int) -> pa.RecordBatch:
+        """Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size."""
 
 @final
 class MetadataPartition:

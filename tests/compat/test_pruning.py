@@ -182,10 +182,13 @@ def test_expression_index_prunes_files_alone(golden: GoldenTables) -> None:
     access = MetadataAccess(state.storage, state.config, state.timeline, {})
     view = FileSystemView(state.storage, state.config, state.timeline)
 
-    def look(metadata: MetadataTable) -> list[bool]:
+    def look(metadata: MetadataTable) -> list[bool | None]:
         index = metadata.definitions["expr_index_idx_day"]
         above, _ = conjuncts_implied_by(index, where.conjuncts[0])
-        return within_bounds(metadata, view.slices(), above, index.name)
+        kept: list[bool | None] = within_bounds(
+            metadata, view.slices(), above, index.name
+        ).to_pylist()
+        return kept
 
     assert access.use("", look) == [False] * len(view.slices())
 

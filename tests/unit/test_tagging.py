@@ -68,7 +68,7 @@ def values(table: HudiTable) -> list[tuple[str, str, int]]:
 
 def slices(table: HudiTable) -> list[FileSlice]:
     timeline = Timeline.load(table.storage, table.config)
-    return FileSystemView(table.storage, table.config, timeline).slices()
+    return list(FileSystemView(table.storage, table.config, timeline).slices())
 
 
 @EVERY_TABLE

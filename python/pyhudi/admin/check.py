@@ -55,7 +55,7 @@ class _DeepCheck:
     @cached_property
     def slices(self) -> list[FileSlice]:
         """File slices that a snapshot query reads."""
-        return self.view.slices()
+        return list(self.view.slices())
 
     def has(self, partition: str) -> bool:
         """Return whether the metadata table can be read for a partition."""

@@ -5,14 +5,16 @@ Nothing is changed, and no data file is read: a listing of the table and its tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
-from pyhudi.config.file_names import is_bucket
+from pyhudi.config.file_names import BUCKET_FILE_ID
 from pyhudi.config.formatting import HtmlRepr, count_text, size_text
 from pyhudi.config.metadata_names import FILES, FOLDER, PROPERTIES
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
@@ -21,7 +23,7 @@ from pyhudi.services.archiving import since_compaction
 from pyhudi.services.clustering import pending
 from pyhudi.services.clustering_strategy import select_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slices import FileSlices, total_size
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import has_rings
 from pyhudi.slices.missing_files import check_complete
@@ -31,6 +33,11 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.staleness import check_listing_complete
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import heartbeat
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
 
 _MAX_LOGS = 8
 """Number of log files of a slice above which each read spends more on opening them than on rows."""
@@ -117,16 +124,27 @@ class Health(HtmlRepr):
             yield "no service is needed"
 
 
-@dataclass
-class _Total:
-    """A count of files and their bytes."""
+class GroupSizes(Mapping[GroupKey, int]):
+    """File groups of slices with the bytes that are read of each, in the order of the slices."""
 
-    files: int = 0
-    bytes: int = 0
+    def __init__(self, slices: FileSlices) -> None:
+        self._slices = slices
 
-    def add(self, files: Sequence[BaseFile | LogFile]) -> None:
-        self.files += len(files)
-        self.bytes += sum(file.size for file in files)
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def __iter__(self) -> Iterator[GroupKey]:
+        return iter(self._sizes)
+
+    def __getitem__(self, key: GroupKey) -> int:
+        return self._sizes[key]
+
+    @cached_property
+    def _sizes(self) -> dict[GroupKey, int]:
+        return {slice_.key: slice_.size for slice_ in self._slices}
+
+    def __repr__(self) -> str:
+        return repr(self._sizes)
 
 
 def assess_health(table: TableSnapshot) -> Health:
@@ -135,18 +153,11 @@ def assess_health(table: TableSnapshot) -> Health:
     Raises `HistoryUnavailable` if other writers may have removed files of its snapshot,
     `MissingFile` if the storage has lost some of them.
     """
-    # Before the view, which holds all files: a clean reads only some at a time.
-    of_services = (*_cleaning(table), *_archiving(table))
     view = FileSystemView(table.storage, table.config, table.timeline)
     slices = view.slices()
-    files = _Total()
-    for group in view.groups.values():
-        files.add(group.bases)
-        files.add(group.logs)
-    bases, logs = _Total(), _Total()
-    for slice_ in slices:
-        bases.add([] if slice_.base is None else [slice_.base])
-        logs.add(slice_.logs)
+    files, file_bytes = view.total
+    bases, base_bytes, logs, log_bytes = slices.totals
+    of_services = (*_cleaning(table, view), *_archiving(table))
     metadata = table.storage.list(FOLDER)
     timeline = table.timeline
     check_listing_complete(table.storage, table.config, timeline)
@@ -154,13 +165,13 @@ def assess_health(table: TableSnapshot) -> Health:
     return Health(
         partitions=len(view.partitions),
         file_groups=len(slices),
-        base_files=bases.files,
-        base_bytes=bases.bytes,
-        log_files=logs.files,
-        log_bytes=logs.bytes,
-        small_files=sum(map(len, small_files(slices).values())),
-        old_files=files.files - bases.files - logs.files,
-        old_bytes=files.bytes - bases.bytes - logs.bytes,
+        base_files=bases,
+        base_bytes=base_bytes,
+        log_files=logs,
+        log_bytes=log_bytes,
+        small_files=len(small_files(slices)),
+        old_files=files - bases - logs,
+        old_bytes=file_bytes - base_bytes - log_bytes,
         active_instants=len(timeline.instants),
         commits_since_clean=cleaning.commits_since_clean(timeline),
         delta_commits_since_compaction=len(since_compaction(timeline)),
@@ -177,19 +188,14 @@ def assess_health(table: TableSnapshot) -> Health:
     )
 
 
-def small_files(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+def small_files(slices: FileSlices) -> FileSlices:
     """Return slices with small base files, in partitions that have several, except buckets."""
-    small: dict[str, list[FileSlice]] = {}
-    for slice_ in slices:
-        if is_bucket(slice_.file_id):
-            continue
-        if slice_.base is not None and slice_.base.whole_size < SMALL:
-            small.setdefault(slice_.partition, []).append(slice_)
-    return {
-        path: slices_of_partition
-        for path, slices_of_partition in small.items()
-        if len(slices_of_partition) >= _SMALL_FEW
-    }
+    candidates = slices.filter(pc.less(slices.whole_base_sizes, SMALL))
+    are_buckets = pc.match_substring_regex(candidates.native.file_ids(), BUCKET_FILE_ID)
+    candidates = candidates.filter(pc.invert(are_buckets))
+    counts = pc.value_counts(candidates.sizes["partition"]).to_pylist()
+    several = [count["values"] for count in counts if count["counts"] >= _SMALL_FEW]
+    return candidates.filter(candidates.native.in_partitions(several))
 
 
 def _rebuilding(table: TableSnapshot, files: Sequence[Entry]) -> Iterator[Advice]:
@@ -212,8 +218,8 @@ def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
         )
 
 
-def _cleaning(table: TableSnapshot) -> Iterator[Advice]:
-    planned = cleaning.preview_clean(table, CleanOptions.of(table.options))
+def _cleaning(table: TableSnapshot, view: FileSystemView) -> Iterator[Advice]:
+    planned = cleaning.preview_clean(table, CleanOptions.of(table.options), view)
     if planned.left:
         yield Advice("clean", f"{len(planned.left)} pending cleans are not executed")
     elif planned.files_removed:
@@ -234,65 +240,59 @@ def _archiving(table: TableSnapshot) -> Iterator[Advice]:
         yield Advice("archive", f"{commits} commits stay on the timeline: {planned.left[0]}")
 
 
-def _compaction(table: TableSnapshot, slices: list[FileSlice]) -> Iterator[Advice]:
+def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
     if not table.config.is_merge_on_read:
         return
     planned = {**pending_compactions(table.timeline), **pending_clusterings(table.timeline)}
-    worth = [
-        slice_
-        for slice_ in slices
-        if slice_.logs
-        and slice_.key not in planned
-        and (len(slice_.logs) >= _MAX_LOGS or _log_share(slice_) * _LOG_SHARE >= 1)
-    ]
+    candidates = slices.with_logs
+    candidates = candidates.filter(pc.invert(candidates.in_groups(planned)))
+    sizes = candidates.sizes
+    shares = _log_shares(sizes)
+    is_worth = pc.or_(
+        pc.greater_equal(sizes["logs"], _MAX_LOGS),
+        pc.greater_equal(pc.multiply(shares, float(_LOG_SHARE)), 1.0),
+    )
+    worth = candidates.filter(is_worth)
     pending_plans = table.timeline.pending_compactions
     if pending_plans:
         yield Advice("compact", f"{len(pending_plans)} pending compactions are not executed")
     if worth:
-        worth.sort(key=_log_share, reverse=True)
-        count = sum(len(slice_.logs) for slice_ in worth)
-        size = size_text(sum(slice_.log_size for slice_ in worth))
-        reason = f"each read merges {count} log files of {size} in {len(worth)} file groups"
-        groups = {slice_.key: slice_.size for slice_ in worth}
-        yield Advice("compact", reason, groups)
+        largest = pc.array_sort_indices(shares.filter(is_worth), order="descending")
+        worth = worth.take(largest.to_pylist())
+        _, _, count, size = worth.totals
+        reason = (
+            f"each read merges {count} log files of {size_text(size)} in {len(worth)} file groups"
+        )
+        yield Advice("compact", reason, GroupSizes(worth))
 
 
-def _log_share(slice_: FileSlice) -> float:
-    """Return log bytes divided by the base file's."""
-    base = slice_.base.size if slice_.base is not None else 0
-    return slice_.log_size / max(base, _TINY_BASE)
+def _log_shares(sizes: pa.RecordBatch) -> pa.DoubleArray:
+    """Return log bytes divided by the base file's, for each slice."""
+    bases = pc.max_element_wise(sizes["base_size"], _TINY_BASE)
+    return pc.divide(sizes["log_size"].cast(pa.float64()), bases.cast(pa.float64()))
 
 
-def _clustering(
-    table: TableSnapshot, slices: list[FileSlice], paths: Sequence[str]
-) -> Iterator[Advice]:
+def _clustering(table: TableSnapshot, slices: FileSlices, paths: Sequence[str]) -> Iterator[Advice]:
     waiting = pending(table.timeline)
     if waiting:
         yield Advice("cluster", f"{len(waiting)} pending clusterings are not executed")
         return
     planned = pending_compactions(table.timeline)
-    free = [slice_ for slice_ in slices if slice_.key not in planned]
+    free = slices.filter(pc.invert(slices.in_groups(planned)))
     if has_rings(table.storage):
         yield from _resizing(table, free, paths)
         return
-    small = [
-        slice_
-        for slices_of_partition in small_files(free).values()
-        for slice_ in slices_of_partition
-    ]
+    small = small_files(free)
     timeline = table.timeline
     # Inserts after the first commit fill its small files.
     if small and (len(timeline.commits) > 1 or not timeline.archive.is_empty):
-        partitions = len({slice_.partition for slice_ in small})
-        size = size_text(sum(slice_.size for slice_ in small))
+        partitions = len(small.partitions)
+        size = size_text(total_size(small))
         reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"
-        groups = {slice_.key: slice_.size for slice_ in small}
-        yield Advice("cluster", reason, groups)
+        yield Advice("cluster", reason, GroupSizes(small))
 
 
-def _resizing(
-    table: TableSnapshot, free: list[FileSlice], paths: Sequence[str]
-) -> Iterator[Advice]:
+def _resizing(table: TableSnapshot, free: FileSlices, paths: Sequence[str]) -> Iterator[Advice]:
     if not table.config.is_merge_on_read or bucket_resize.reason_to_wait(table):
         return
     options = ClusteringOptions.of(table.options)

@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyhudi.api.history import row_counts
 from pyhudi.config import argument_checks as arg
 from pyhudi.schema.predicates import column_type
-from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, LogFile, slices_table
+from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, LogFile
+from pyhudi.slices.file_slices import slices_table
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
@@ -207,19 +208,15 @@ class Inspect:
             HistoryUnavailable: files of the handle's snapshot may have been removed.
         """
         view = self._complete_view()
-        slices = view.slices()
-        rows = []
-        for partition in view.partitions:
-            here = [slice_ for slice_ in slices if slice_.partition == partition]
-            rows.append(
-                {
-                    "partition": partition,
-                    "file_groups": len(here),
-                    "log_files": sum(len(slice_.logs) for slice_ in here),
-                    "size": sum(slice_.size for slice_ in here),
-                }
-            )
-        return pa.Table.from_pylist(rows, _PARTITIONS)
+        totals = {partition: [0, 0, 0] for partition in view.partitions}
+        for slice_ in view.slices():
+            of_partition = totals[slice_.partition]
+            of_partition[0] += 1
+            of_partition[1] += len(slice_.logs)
+            of_partition[2] += slice_.size
+        rows = [(partition, *of_partition) for partition, of_partition in totals.items()]
+        columns = [dict(zip(_PARTITIONS.names, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(columns, _PARTITIONS)
 
     def logs(self) -> pa.Table:
         """Return the blocks of the log files that a snapshot query reads, in merge order.

@@ -30,7 +30,7 @@ from pyhudi.query.incremental import plan_incremental
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
-from pyhudi.slices.file_slice import slices_table
+from pyhudi.slices.file_slices import slices_table
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, scan_schema
 from pyhudi.slices.row_counts import rows_from_commits
 from pyhudi.slices.task_packing import task_size
@@ -64,8 +64,10 @@ class Scan(ScanOutputs):
         return pa.schema([shown.field(name) for name in self.request.output])
 
     @cached_property
-    def tasks(self) -> list[ReadTask]:
+    def tasks(self) -> Sequence[ReadTask]:
         """Picklable tasks for `slices.read.read_task`, one for each file slice.
+
+        A task is made when it is asked for, so a table may have millions of file slices.
 
         Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice, and
         `HistoryUnavailable` if an incremental range cannot be read completely.

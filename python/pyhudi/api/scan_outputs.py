@@ -7,7 +7,7 @@ read, or read them itself.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -189,7 +189,7 @@ class ScanOutputs(Outputs):
             )
         if most_bytes is not None and most_bytes < 1:
             raise ConfigError(f"most_bytes is {most_bytes}; it must be at least 1")
-        tasks: list[Any] = scan.tasks
+        tasks: Sequence[Any] = scan.tasks
         if most_bytes is not None:
             tasks = split_tasks(tasks, PackSizes(most_bytes=most_bytes))
         return [Split(task) for task in tasks]

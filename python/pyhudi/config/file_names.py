@@ -144,7 +144,9 @@ def is_partition_metadata(name: str) -> bool:
 
 
 # A random file id looks like a bucket's once in thirty million cases.
-_BUCKET_FILE_ID = re.compile(r"000\d{5}-")
+BUCKET_FILE_ID = r"^000[0-9]{5}-"
+"""Pattern of file ids that begin with a bucket number."""
+_BUCKET_FILE_ID = re.compile(BUCKET_FILE_ID)
 
 
 def is_bucket(file_id: str) -> bool:

@@ -85,7 +85,7 @@ class Source:
         view = FileSystemView(self.table.storage, self.table.config, self.table.timeline)
         if not self.concurrent:
             check_complete(self.table, view)
-        return view.slices()
+        return list(view.slices())
 
     @property
     def last_instant(self) -> str:
@@ -106,7 +106,7 @@ class Source:
     def reads(self, *columns: str) -> list[ReadTask]:
         """Return the tasks that read some columns of each slice."""
         request = ScanRequest(output=columns)
-        return slice_tasks(self.table, request, self.slices, merge_rule(self.table))
+        return list(slice_tasks(self.table, request, self.slices, merge_rule(self.table)))
 
     def counts(self) -> list[int]:
         """Return numbers of records, in the order of the slices."""

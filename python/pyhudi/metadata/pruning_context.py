@@ -10,8 +10,9 @@ snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,15 +26,20 @@ from pyhudi.metadata.slice_pruning import places_of
 from pyhudi.schema.key_predicates import RECORD_KEY, find_allowed_values, find_record_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_slices import FileSlices
 from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
+
 INSTEAD = "fewer files are pruned"
 _SCHEMA_HISTORY = ".hoodie/.schema"
 
-Look = Callable[[MetadataTable, Sequence[FileSlice]], "list[bool] | None"]
+Look = Callable[[MetadataTable, FileSlices], "pa.BooleanArray | list[bool] | None"]
 """Returns which slices may match; None if the index knows nothing about them."""
 
 
@@ -147,9 +153,10 @@ class PruningContext:
         if not self.is_custom:
             return look
 
-        def careful(table: MetadataTable, slices: Sequence[FileSlice]) -> list[bool] | None:
+        def careful(table: MetadataTable, slices: FileSlices) -> pa.BooleanArray | None:
             keep = look(table, slices)
-            pairs = zip(keep or (), slices, strict=False)
-            return None if keep is None else [stays or bool(slice_.logs) for stays, slice_ in pairs]
+            if keep is None:
+                return None
+            return pc.or_(pa.array(keep, pa.bool_()), slices.native.have_logs())
 
         return careful

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -56,6 +57,13 @@ _FEW_KEYS = 32
 """The maximum number of keys that are looked up one by one."""
 
 _ESCAPED_IN_IDS = frozenset("\"#%'*/:=?\\{[]^\x7f_-") | {chr(code) for code in range(1, 32)}
+
+
+class AddedFiles(NamedTuple):
+    """The result of `MetadataTable.add_data_files`."""
+
+    unsupported: str | None
+    """The name of a base file of another format, or of another writer; None without any."""
 
 
 class MetadataTable:
@@ -226,6 +234,13 @@ class MetadataTable:
         live = zip(found["name"].to_pylist(), found["is_deleted"].to_pylist(), strict=True)
         return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
 
+    def add_data_files(
+        self, builder: _native.FileGroupsBuilder, partitions: Iterable[str]
+    ) -> AddedFiles:
+        """Add the files of data partitions; an unknown partition has none."""
+        paths = {path or NO_PATH: path for path in partitions}
+        return AddedFiles(builder.add_metadata(self.partition(FILES), paths))
+
     def data_files(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
         """Return the files of data partitions; an unknown partition has none."""
         wanted = {path or NO_PATH: path for path in partitions}
@@ -261,7 +276,7 @@ class MetadataTable:
             present.update((file.name, (file.file_id, file.size)) for file in group.bases)
             present.update((file.name, (file.file_id, file.size)) for file in group.logs)
         check_files(self._timeline, name, present)
-        slices = view.slices()
+        slices = list(view.slices())
         if not slices and not self._is_partitioned(name):
             raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
         return slices

@@ -7,7 +7,6 @@ cost of a lookup grows with the number of slices, so cheap indexes come first.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,19 +21,17 @@ if TYPE_CHECKING:
     from pyhudi.metadata.index_definitions import IndexDefinition
     from pyhudi.metadata.reader import MetadataTable
     from pyhudi.schema.predicates import Conjunct
-    from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+    from pyhudi.slices.file_slices import FileSlices
 else:
     from pyhudi.schema import lazy_compute as pc
 
 
-def with_keys(
-    table: MetadataTable, slices: Sequence[FileSlice], keys: Collection[str]
-) -> list[bool]:
+def with_keys(table: MetadataTable, slices: FileSlices, keys: Collection[str]) -> pa.BooleanArray:
     """Prune by the record index: the locations of these keys."""
     locations = places_of(table, keys)
     if locations is None:
         return _with_keys_by_partition(table, slices, sorted(keys))
-    return [slice_.key in locations for slice_ in slices]
+    return slices.in_groups(locations)
 
 
 def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
@@ -53,24 +50,25 @@ def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str
 
 
 def _with_keys_by_partition(
-    table: MetadataTable, slices: Sequence[FileSlice], keys: list[str]
-) -> list[bool]:
-    ids_by_partition: dict[str, set[str] | None] = {}
-    for path in {slice_.partition for slice_ in slices}:
+    table: MetadataTable, slices: FileSlices, keys: list[str]
+) -> pa.BooleanArray:
+    groups: list[tuple[str, str]] = []
+    unindexed: list[str] = []
+    for path in slices.partitions:
         index = table.record_index_of_partition(path)
-        ids_by_partition[path] = (
-            None if index is None else set(index.locations(keys)["file_id"].to_pylist())
-        )
-    candidates = ((ids_by_partition[slice_.partition], slice_.file_id) for slice_ in slices)
-    return [ids is None or file_id in ids for ids, file_id in candidates]
+        if index is None:
+            unindexed.append(path)
+        else:
+            groups += ((path, found) for found in index.locations(keys)["file_id"].to_pylist())
+    return pc.or_(slices.in_groups(groups), slices.native.in_partitions(unindexed))
 
 
 def with_values(
     table: MetadataTable,
-    slices: Sequence[FileSlice],
+    slices: FileSlices,
     definition: IndexDefinition,
     values: Sequence[str],
-) -> list[bool] | None:
+) -> pa.BooleanArray | None:
     """Prune by a secondary index and the record index; None for values of too many records."""
     entries = table.partition(definition.name).secondary(
         list(values), hashed_by_value=definition.version > 1
@@ -81,42 +79,33 @@ def with_values(
 
 def within_bounds(
     table: MetadataTable,
-    slices: Sequence[FileSlice],
+    slices: FileSlices,
     conjunct: Conjunct,
     partition: str = COLUMN_STATS,
     column: str | None = None,
-) -> list[bool]:
+) -> pa.BooleanArray:
     """Prune by minimum and maximum of a column, or of an index's expression, in each file."""
-    files = [_files(slice_) for slice_ in slices]
-    every = list(chain.from_iterable(files))
+    files = slices.native.files()
     stats = table.partition(partition).stats(
         column or conjunct[0],
         conjunct[2].type,
-        pa.array([file.partition for file in every], pa.string()),
-        pa.array([file.name for file in every], pa.string()),
+        files["partition"],
+        files["name"],
         of_values=partition != COLUMN_STATS,
     )
-    out = iter(exclude_by_stats(stats, conjunct).to_pylist())
-    by_slice = [[next(out) for _ in of_slice] for of_slice in files]
-    return [not all(of_slice) for of_slice in by_slice]
-
-
-def _files(slice_: FileSlice) -> list[BaseFile | LogFile]:
-    return [*slice_.logs] if slice_.base is None else [slice_.base, *slice_.logs]
+    return slices.native.any_file(pc.invert(exclude_by_stats(stats, conjunct)))
 
 
 def in_filters(
     table: MetadataTable,
-    slices: Sequence[FileSlice],
+    slices: FileSlices,
     keys: Sequence[str],
     partition: str = BLOOM_FILTERS,
-) -> list[bool]:
+) -> pa.BooleanArray:
     """Prune by bloom filters of base files. Log files may contain any key."""
-    base_files = [slice_.base for slice_ in slices if slice_.base is not None and not slice_.logs]
-    answers = table.partition(partition).may_contain(
-        pa.array([base.partition for base in base_files], pa.string()),
-        pa.array([base.name for base in base_files], pa.string()),
-        list(keys),
+    has_logs = slices.native.have_logs()
+    bases = slices.filter(pc.invert(has_logs)).native.files()
+    answers = table.partition(partition).may_contain(bases["partition"], bases["name"], list(keys))
+    return pc.replace_with_mask(
+        has_logs, pc.invert(has_logs), pc.fill_null(answers, fill_value=True)
     )
-    may = iter(pc.fill_null(answers, fill_value=True).to_pylist())
-    return [next(may) if slice_.base is not None and not slice_.logs else True for slice_ in slices]

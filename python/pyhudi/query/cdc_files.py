@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.row_pairing import MatchTask, image_schema, plan_side
 from pyhudi.schema.predicates import Where
-from pyhudi.slices import slice_builder
-from pyhudi.slices.bootstrap import with_sources
+from pyhudi.slices.bootstrap import add_sources
 from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slices import snapshot_slice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.read_tasks import MergeRule, key_columns, merge_rule
 from pyhudi.storage.storage import Storage
@@ -187,7 +187,7 @@ class ChangeFiles:
         """Return the slice, with the source file of its skeleton."""
         if slice_ is None:
             return None
-        return with_sources(self._table.storage, self._table.config, [slice_])[0]
+        return add_sources(self._table.storage, self._table.config, [slice_])[0]
 
     def _lookups(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """Return the base files with images that change logs of this mode do not have."""
@@ -221,7 +221,7 @@ class ChangeFiles:
             base, between = self._base_under(instant, partition, stat)
             slice_ = _slice(partition, stat, base, (*between, *logs))
             rule = replace(self._rule, max_instant=instant.requested if others_after else None)
-        before = tuple(log for log in slice_.logs if others_before or log is not own)
+        before = tuple(log for log in slice_.logs if others_before or log != own)
         return self._match(
             replace(slice_, logs=before) if slice_.base or before else None,
             slice_,
@@ -271,7 +271,7 @@ class ChangeFiles:
         """
         slices = self._view.slices_of((own.partition, own.file_id))
         at = next(at for at, slice_ in enumerate(slices) if own in slice_.logs)
-        joined = slice_builder.snapshot_slice(slices[at:], slices[at].base_instant) or slices[at]
+        joined = snapshot_slice(slices[at:], slices[at].base_instant) or slices[at]
         if joined.base and joined.base.instant < instant.requested == stat.prev_commit:
             raise _without_change_log(own.path, instant)
         done = self._completion_order(instant.requested)

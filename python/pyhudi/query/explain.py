@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from pyhudi.config.formatting import HtmlRepr
-from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_slices import FileSlices
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
 
 PRUNED = pa.schema(
     [
@@ -31,7 +36,7 @@ class Step:
     """Partitions or file slices that it was applied to."""
     partitions: tuple[str, ...] = ()
     """Partitions that it pruned."""
-    slices: tuple[FileSlice, ...] = ()
+    slices: FileSlices | tuple[()] = ()
     """File slices that it pruned."""
     of: Literal["partitions", "file slices"] = "partitions"
     """The unit that it was applied to."""
@@ -65,22 +70,15 @@ class Explanation(HtmlRepr):
 
         file_id is null for a whole partition, base_file also for log files alone.
         """
-        rows: list[dict[str, str | None]] = [
-            {"partition": path, "pruned_by": step.index}
-            for step in self.steps
-            for path in step.partitions
-        ]
-        rows += [
-            {
-                "partition": slice_.partition,
-                "file_id": slice_.file_id,
-                "base_file": slice_.base.name if slice_.base else None,
-                "pruned_by": step.index,
-            }
-            for step in self.steps
-            for slice_ in step.slices
-        ]
-        return pa.Table.from_pylist(rows, PRUNED)
+        paths = [(path, step.index) for step in self.steps for path in step.partitions]
+        partitions, indexes = zip(*paths, strict=True) if paths else ((), ())
+        tables = [pa.table({"partition": partitions, "pruned_by": indexes})]
+        for step in self.steps:
+            if isinstance(step.slices, FileSlices):
+                rows = step.slices.to_arrow().select(PRUNED.names[:-1])
+                index = pa.repeat(pa.scalar(step.index), rows.num_rows)
+                tables.append(rows.append_column("pruned_by", index))
+        return pa.concat_tables([PRUNED.empty_table(), *map(_as_pruned, tables)])
 
     def __repr__(self) -> str:
         return str(self)
@@ -92,10 +90,16 @@ class Explanation(HtmlRepr):
         return "\n".join(lines)
 
 
+def _as_pruned(rows: pa.Table) -> pa.Table:
+    missing = {field.name: pa.nulls(rows.num_rows, field.type) for field in PRUNED}
+    columns = {**missing, **{name: rows[name] for name in rows.column_names}}
+    return pa.table(columns, schema=PRUNED)
+
+
 def prune(
-    index: str, slices: Sequence[FileSlice], keep: Sequence[bool]
-) -> tuple[list[FileSlice], Step]:
+    index: str, slices: FileSlices, keep: pa.BooleanArray | Sequence[bool]
+) -> tuple[FileSlices, Step]:
     """Return the slices to keep, and the step that records the pruned ones."""
-    remaining = [slice_ for slice_, stays in zip(slices, keep, strict=True) if stays]
-    pruned = tuple(slice_ for slice_, stays in zip(slices, keep, strict=True) if not stays)
-    return remaining, Step(index, len(slices), slices=pruned, of="file slices")
+    flags = keep if isinstance(keep, pa.BooleanArray) else pa.array(keep, pa.bool_())
+    pruned = slices.filter(pc.invert(flags))
+    return slices.filter(flags), Step(index, len(slices), slices=pruned, of="file slices")

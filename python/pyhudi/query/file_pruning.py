@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
+import pyarrow as pa
+
+from pyhudi import _native
 from pyhudi.cached_property import cached_property
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
@@ -23,12 +27,11 @@ from pyhudi.query.bucket_pruning import hash_rings, prune_by_bucket, prune_by_ri
 from pyhudi.query.explain import Explanation, Step, prune
 from pyhudi.slices.cleaned_files import check_versions
 from pyhudi.slices.file_size_checks import check_listed, checks_sizes
-from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.listing import GivenFiles
+from pyhudi.slices.file_slices import FileSlices, total_size
+from pyhudi.slices.file_system_view import FileSystemView, check_supported
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.partition_values import partition_filter
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ScanRequest, SliceTasks, merge_rule, slice_tasks
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.layout_change import AGAIN
 from pyhudi.timeline.staleness import check_listing_complete, check_snapshot_readable
@@ -40,7 +43,7 @@ _LISTED = "files are listed instead"
 class SelectedSlices:
     """The slices to read, by partition and file id."""
 
-    slices: list[FileSlice]
+    slices: FileSlices
     explanation: Explanation
 
 
@@ -88,14 +91,14 @@ def _select(table: TableSnapshot, request: ScanRequest, *, reload: bool = False)
     if not by_storage:
         access.check_same()
     if not checks_sizes(table.options):
-        slices = [slice_.unchecked for slice_ in slices]
+        slices = slices.with_change(attrgetter("unchecked"))
     elif by_storage:
-        check_listed(table.storage, table.options, table.timeline, slices)
+        check_listed(table.storage, table.options, table.timeline, slices.with_logs)
     explanation = Explanation(
         listing=listing,
         partitions=len(view.partitions),
         slices=len(slices),
-        size=sum(slice_.size for slice_ in slices),
+        size=total_size(slices),
         steps=(*by_path, *steps, *index_steps),
     )
     return SelectedSlices(slices, explanation)
@@ -111,11 +114,13 @@ def _by_metadata(
     remaining, steps = pruner.partitions([path for path in paths if selected(path)])
 
     # An unsupported table, as its file names prove, raises instead of being listed from storage.
-    files = access.use(_LISTED, lambda metadata: metadata.data_files(remaining))
-    if files is None:
+    builder = _native.FileGroupsBuilder(table.config.base_extension)
+    added = access.use(_LISTED, lambda metadata: metadata.add_data_files(builder, remaining))
+    if added is None:
         return None
-    source = GivenFiles(files)
-    return FileSystemView(table.storage, table.config, table.timeline, files=source), steps
+    check_supported(added.unsupported, table.config)
+    listed = builder.finish()
+    return FileSystemView(table.storage, table.config, table.timeline, listed=listed), steps
 
 
 class _RecordedFilter:
@@ -146,7 +151,7 @@ class _RecordedFilter:
 # --- indexes --------------------------------------------------------------------------------------
 
 
-Keep = Callable[[Sequence["FileSlice"]], "list[bool] | None"]
+Keep = Callable[[FileSlices], "pa.BooleanArray | list[bool] | None"]
 """Returns which slices may match; None if the index has no information."""
 
 
@@ -176,7 +181,7 @@ class Pruner:
                     remaining = [p for p, stays in zip(remaining, keep, strict=True) if stays]
         return remaining, steps
 
-    def slices(self, slices: list[FileSlice]) -> tuple[list[FileSlice], list[Step]]:
+    def slices(self, slices: FileSlices) -> tuple[FileSlices, list[Step]]:
         """Return the slices that may have matching rows, by every index for the filter."""
         steps: list[Step] = []
         for index, look in self._lookups() if self._context.conjuncts else ():
@@ -201,7 +206,7 @@ class Pruner:
             for index, look in partition_type.lookups(self._context, name):
                 yield index, partial(self._apply_look, look)
 
-    def _apply_look(self, look: Look, slices: Sequence[FileSlice]) -> list[bool] | None:
+    def _apply_look(self, look: Look, slices: FileSlices) -> pa.BooleanArray | list[bool] | None:
         return self.access.use(INSTEAD, lambda table: look(table, slices))
 
     def _by_bucket(self) -> Iterator[tuple[str, Keep]]:
@@ -217,7 +222,7 @@ class Pruner:
             yield "bucket index (hash ring)", lambda slices: prune_by_ring(table, slices, rings)
 
 
-def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:
+def plan_scan(table: TableSnapshot, request: ScanRequest) -> SliceTasks:
     """Return one task for every file slice that may have matching rows, in order of their keys.
 
     Raises `UnsupportedTableFeature` if a slice has an unsupported merge rule.
@@ -225,7 +230,7 @@ def plan_scan(table: TableSnapshot, request: ScanRequest) -> list[ReadTask]:
     return slice_tasks(table, request, scan_slices(table, request), merge_rule(table))
 
 
-def scan_slices(table: TableSnapshot, request: ScanRequest) -> list[FileSlice]:
+def scan_slices(table: TableSnapshot, request: ScanRequest) -> FileSlices:
     """Return the slices that a scan reads, without those that cannot match."""
     return select_file_slices(table, request).slices
 

@@ -81,7 +81,7 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
 
 def plan_incremental(
     table: TableSnapshot, request: ScanRequest, span: IncrementalRange
-) -> list[ReadTask]:
+) -> Sequence[ReadTask]:
     """Return one task for every file slice that may have rows of the range, in order of their keys.
 
     Raises `HistoryUnavailable` for a hollow commit, and for missing files;
@@ -99,7 +99,7 @@ def plan_incremental(
     if missing is None:
         rule = _block_filter(at_end, selection)
         tasks = slice_tasks(at_end, narrowed, slices, rule, incremental=True)
-        return _with_whole_slices(at_end, tasks)
+        return _with_whole_slices(at_end, list(tasks))
     _check_fallback(table, span, missing)
     return plan_scan(table, narrowed)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from pyhudi.cached_property import cached_property
@@ -92,24 +94,28 @@ def _action_instant(instant: Instant) -> dict[str, str]:
 
 
 def clean_plan(
-    table: TableSnapshot, retention: Retention, partitions: Collection[str] | None = None
+    table: TableSnapshot,
+    retention: Retention,
+    partitions: Collection[str] | None = None,
+    view: FileSystemView | None = None,
 ) -> CleanPlan:
-    """Plan the files to remove. partitions: only in these, None for all."""
+    """Plan the files to remove. partitions: only in these, None for all. view: of all files."""
     if partitions is not None and not partitions:
         return CleanPlan(retention)
     required = _RequiredFiles(table.timeline)
     plan: Files = {}
     groups: set[GroupKey] = set()
     emptied: list[str] = []
-    for view in _views(table, partitions):
+    views = _views(table, partitions) if view is None or partitions is not None else [view]
+    for part in views:
         files: Files = {}
-        for slice_ in _find_outdated_slices(view, retention, required):
+        for slice_ in _find_outdated_slices(part, retention, required):
             if not required.contains(slice_):
                 sizes = {file.name: file.size for file in _files(slice_)}
                 files.setdefault(slice_.partition, {}).update(sizes)
                 groups.add(slice_.key)
         files = {partition: names for partition, names in files.items() if names}
-        emptied += _find_emptied_partitions(view, files) if table.config.partition_fields else ()
+        emptied += _find_emptied_partitions(part, files) if table.config.partition_fields else ()
         plan |= files
     ordered = {partition: plan[partition] for partition in sorted(plan)}
     return CleanPlan(retention, ordered, tuple(sorted(emptied)), len(groups))
@@ -150,23 +156,18 @@ def _list_partitions(
 def _find_outdated_slices(
     view: FileSystemView, retention: Retention, required: _RequiredFiles
 ) -> Iterator[FileSlice]:
-    for key in sorted(view.groups):
-        replaced, planned_from = view.replaced.get(key), required.planned_from.get(key)
-        if replaced is None:
-            slices = view.slices_of(key)
-            yield from retention.select_outdated(slices, planned_from) if slices else ()
-        elif planned_from is None and retention.takes_replaced(replaced):
+    planned_from = required.planned_from
+    versions = view.slices_of_versions(planned_from)
+    for key, slices in groupby(versions, key=attrgetter("key")):
+        yield from retention.select_outdated(list(slices), planned_from.get(key))
+    for key, replaced in sorted(view.replaced.items()):
+        if key not in planned_from and retention.takes_replaced(replaced):
             yield from view.slices_of(key)
 
 
 def _find_emptied_partitions(view: FileSystemView, files: Files) -> Iterator[str]:
     """Return partitions whose data files are all removed, committed or not."""
-    existing: dict[str, set[str]] = {}
-    for (partition, _), group in view.groups.items():
-        names_of_partition = existing.setdefault(partition, set())
-        names_of_partition.update(base.name for base in group.bases)
-        names_of_partition.update(log.name for log in group.logs)
-    return (partition for partition, names in files.items() if existing[partition] == names.keys())
+    return (path for path, names in files.items() if view.count_files(path) == len(names))
 
 
 def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:

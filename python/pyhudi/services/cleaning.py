@@ -30,6 +30,7 @@ from pyhudi.services.clean_plan import (
 from pyhudi.services.clean_policy import Retention, hours_before, retention
 from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
+from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import Clean, CommitParticipant, prefetch_commit_reads
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -62,10 +63,12 @@ def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
     return _result(table, instants, plan, started)
 
 
-def preview_clean(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
-    """Return what `clean_table` would plan now."""
+def preview_clean(
+    table: TableSnapshot, options: CleanOptions, view: FileSystemView | None = None
+) -> ServiceResult:
+    """Return what `clean_table` would plan now. view: of all files, if the caller has one."""
     started = table.clock.now_ms()
-    plan = _plan(table, options) or CleanPlan(Retention())
+    plan = _plan(table, options, view) or CleanPlan(Retention())
     pending = table.timeline.pending(CLEAN)
     skipped = tuple(f"{clean.requested}: a pending clean must run first" for clean in pending)
     return replace(_result(table, [], plan, started), left=skipped, dry_run=True)
@@ -110,13 +113,15 @@ def _retention(table: TableSnapshot, options: CleanOptions) -> Retention | None:
     return retention(table.timeline, options, start)
 
 
-def _plan(table: TableSnapshot, options: CleanOptions) -> CleanPlan | None:
+def _plan(
+    table: TableSnapshot, options: CleanOptions, view: FileSystemView | None = None
+) -> CleanPlan | None:
     """Return the plan, None if there is nothing to remove."""
     retained = _retention(table, options)
     if retained is None:
         return None
     partitions = partitions_since(table.timeline, retained) if options.incremental else None
-    plan = clean_plan(table, retained, partitions)
+    plan = clean_plan(table, retained, partitions, view and view.with_change_logs())
     return plan if plan.files else None
 
 

@@ -28,6 +28,7 @@ from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.file_slice import BaseFile, BootstrapFile, FileSlice
+from pyhudi.slices.file_slices import FileSlices
 from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.serde import container_record
@@ -53,13 +54,29 @@ WrittenFile: TypeAlias = "tuple[str, bool, SourceSpec | None]"
 """A file's path, whether it is a log file, and for a skeleton the source of its rows."""
 
 
-def with_sources(
-    storage: Storage, config: TableConfig, slices: Sequence[FileSlice]
-) -> list[FileSlice]:
+def with_sources(storage: Storage, config: TableConfig, slices: FileSlices) -> FileSlices:
     """Return the slices, with the source files of skeletons added.
 
     Raises `CorruptTable` if the index is missing, damaged or has no entry for a skeleton.
     """
+    if config.bootstrap_path is None:
+        return slices
+    skeletons = [slice_ for slice_ in slices if _is_skeleton(slice_)]
+    if not skeletons:
+        return slices
+    sources = _load(storage, config, sorted({slice_.partition for slice_ in skeletons}))
+    for slice_ in skeletons:
+        _with_source(slice_, sources)
+    return slices.with_change(
+        lambda slice_: _with_source(slice_, sources) if _is_skeleton(slice_) else slice_,
+        adds_sources=True,
+    )
+
+
+def add_sources(
+    storage: Storage, config: TableConfig, slices: Sequence[FileSlice]
+) -> list[FileSlice]:
+    """As `with_sources`, for slices that are made already."""
     all_slices = list(slices)
     if config.bootstrap_path is None:
         return all_slices
@@ -80,7 +97,7 @@ def sources_of(
     if config.bootstrap_path is None:
         return {}
     slices = (slice_ for path in paths if (slice_ := _of_path(path)) is not None)
-    return skeletons(with_sources(storage, config, list(slices)))
+    return skeletons(add_sources(storage, config, list(slices)))
 
 
 def _of_path(path: str) -> FileSlice | None:

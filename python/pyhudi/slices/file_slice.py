@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
+
+FileParts: TypeAlias = tuple[str, str, str, int, "int | None", str]
+"""A file in the core: name, instant, write token, bytes, version of a log file, ".cdc" or ""."""
+SliceParts: TypeAlias = tuple[str, str, str, "FileParts | None", list[FileParts]]
+"""A slice in the core: partition path, file id, base instant, base file, log files."""
+Selection: TypeAlias = Literal["snapshot", "base files", "newest", "all"]
+"""Slices of each group: the one that a snapshot reads, the newest base file alone, the newest one
+(to which log files are appended), or every committed one, newest first."""
 
 
 @dataclass(frozen=True)
@@ -157,20 +165,3 @@ SLICES = pa.schema(
     ]
 )
 """Sizes in bytes; file names without directory."""
-
-
-def slices_table(slices: Iterable[FileSlice]) -> pa.Table:
-    """Return one row per slice; base_file and base_size are null for log files alone."""
-    rows = [
-        {
-            "partition": slice_.partition,
-            "file_id": slice_.file_id,
-            "base_instant": slice_.base_instant,
-            "base_file": slice_.base.name if slice_.base else None,
-            "base_size": slice_.base.size if slice_.base else None,
-            "log_files": [log.name for log in slice_.logs],
-            "log_size": slice_.log_size,
-        }
-        for slice_ in slices
-    ]
-    return pa.Table.from_pylist(rows, SLICES)

@@ -7,23 +7,22 @@ blocks, which their reader must check (`TableVersion.blocks_need_commit_check`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from pyhudi import _native
 from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import COMPACTION, REPLACE_COMMIT
+from pyhudi.config.file_names import parse_base_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices import slice_builder
 from pyhudi.slices.bootstrap import with_sources
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile, Selection
+from pyhudi.slices.file_slices import FileSlices, snapshot_slice
 from pyhudi.slices.listing import FileSource, PartitionFilter, StorageListing
-from pyhudi.slices.slice_builder import GroupFiles, GroupKey, TimelineState
+from pyhudi.slices.slice_builder import FileGroups, GroupKey
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-
-_MAX_CACHED_GROUPS = 1_000
-"""Maximum number of file groups of a view whose slices are cached."""
 
 
 class NamedFile(NamedTuple):
@@ -50,13 +49,15 @@ class FileSystemView:
         partitions: PartitionFilter | None = None,
         files: FileSource | None = None,
         *,
+        listed: _native.FileGroups | None = None,
         change_logs: bool = False,
         with_replaced: bool = False,
         check: Callable[[FileSystemView], None] | None = None,
     ) -> None:
         """`partitions`: a test of the path, or paths; None for all.
 
-        files: the source of listings, storage if it is None. change_logs: include change logs,
+        files: the source of listings, storage if it is None. listed: the files of all selected
+        partitions, in place of a listing. change_logs: include change logs,
         which no query merges, in the log files of their slices. with_replaced: include slices of
         replaced groups. check: called once the files are listed; raises if they must not be used.
         """
@@ -65,67 +66,68 @@ class FileSystemView:
         self._timeline = timeline
         self._partitions = partitions
         self._files = files or StorageListing(storage)
+        self._listed = listed
         self._change_logs = change_logs
         self._with_replaced = with_replaced
         self._check = check
-        # Writes ask for the newest slices and for those of a snapshot.
-        self._slices: dict[GroupKey, list[FileSlice]] = {}
 
-    def slices(self) -> list[FileSlice]:
+    def slices(self) -> FileSlices:
         """Return the slices of a snapshot: one per group, by partition and file id.
 
         The slice before a pending compaction is joined with the log files written since.
         """
-        compactions = self._timeline_state.pending_compactions
-        merged = (
-            slice_builder.snapshot_slice(self._find_slices(group), compactions.get(key))
-            for key, group in self._live_groups()
-        )
-        return self._with_sources(slice_ for slice_ in merged if slice_ is not None)
+        return self._find("snapshot")
 
-    def base_slices(self) -> list[FileSlice]:
+    def base_slices(self) -> FileSlices:
         """Return the slices of a read-optimized query: each group's newest committed base file."""
-        newest = (
-            slice_builder.base_slice(self._find_slices(group)) for _, group in self._live_groups()
-        )
-        return self._with_sources(slice_ for slice_ in newest if slice_ is not None)
+        return self._find("base files")
 
-    def iter_newest_slices(self) -> list[FileSlice]:
+    def iter_newest_slices(self) -> FileSlices:
         """Return the newest slice of every group, to which log files are appended.
 
         A pending compaction's slice is one of them, without base file and perhaps without log
         files.
         """
-        slices_by_group = (self._find_slices(group) for _, group in self._live_groups())
-        return self._with_sources(slices[0] for slices in slices_by_group if slices)
+        return self._find("newest")
 
-    def all_slices(self) -> list[FileSlice]:
+    def all_slices(self) -> FileSlices:
         """Return every committed slice of groups that are not replaced, newest first."""
-        return self._with_sources(
-            slice_ for _, group in self._live_groups() for slice_ in self._find_slices(group)
-        )
+        return self._find("all")
 
-    def slices_of(self, key: GroupKey) -> list[FileSlice]:
+    def slices_of_versions(self, also: Collection[GroupKey] = ()) -> FileSlices:
+        """Return `all_slices` of the groups that may have several, and of those in `also`."""
+        _ = self._checked_groups
+        return self._slices(self._finder.find_versions(list(self._without), list(also)))
+
+    def slices_of(self, key: GroupKey) -> FileSlices:
         """Return every committed slice of one group, newest first, also of a replaced one."""
-        group = self.groups.get(key)
-        if group is None:
-            return []
-        return self._with_sources(self._find_slices(group))
+        _ = self._checked_groups
+        return self._slices(self._finder.find_one(*key))
 
     def snapshot_slice_of(self, key: GroupKey) -> FileSlice | None:
         """Return the slice that a snapshot reads of one group, as if it were not replaced."""
-        compaction = self._timeline_state.pending_compactions.get(key)
-        return slice_builder.snapshot_slice(self.slices_of(key), compaction)
+        return snapshot_slice(self.slices_of(key), self._pending_compactions.get(key))
+
+    def with_change_logs(self) -> FileSystemView:
+        """Return a view of the same listing that includes change logs."""
+        return FileSystemView(
+            self._storage,
+            self._config,
+            self._timeline,
+            self._partitions,
+            listed=self._checked_groups,
+            change_logs=True,
+        )
 
     @property
-    def groups(self) -> dict[GroupKey, GroupFiles]:
+    def groups(self) -> FileGroups:
         """All data files by group, including replaced groups and uncommitted files."""
-        return self._listed[1]
+        return FileGroups(self._checked_groups, appended=self._appended)
 
     @property
     def partitions(self) -> list[str]:
         """Paths of the listed partitions, sorted, including those without live file groups."""
-        return sorted(self._listed[0])
+        return self._checked_groups.partitions()
 
     @cached_property
     def replaced(self) -> dict[GroupKey, str]:
@@ -136,21 +138,22 @@ class FileSystemView:
                 times.setdefault(key, instant.requested)
         return times
 
-    def _find_slices(self, group: GroupFiles) -> list[FileSlice]:
-        slices = self._slices.get(group.key)
-        if slices is None:
-            slices = slice_builder.find_committed_slices(group, self._timeline_state)
-            if len(self._slices) < _MAX_CACHED_GROUPS:
-                self._slices[group.key] = slices
-        return slices
+    def _find(self, selection: Selection) -> FileSlices:
+        _ = self._checked_groups
+        return self._slices(self._finder.find(selection, list(self._without)))
 
-    def _with_sources(self, slices: Iterable[FileSlice]) -> list[FileSlice]:
-        return with_sources(self._storage, self._config, list(slices))
+    def _slices(self, native: _native.FileSlices) -> FileSlices:
+        slices = FileSlices(native, appended=self._appended)
+        return with_sources(self._storage, self._config, slices)
 
-    def _live_groups(self) -> Iterator[tuple[GroupKey, GroupFiles]]:
-        groups = self._listed[1]
-        replaced = {} if self._with_replaced else self.replaced
-        return ((key, groups[key]) for key in sorted(groups) if key not in replaced)
+    @property
+    def _without(self) -> Collection[GroupKey]:
+        return () if self._with_replaced else self.replaced
+
+    @property
+    def _appended(self) -> bool:
+        """Whether commits append to existing log files."""
+        return self._config.version.logs_named_by_base_instant
 
     def find_missing(
         self, absent: Iterable[NamedFile], *, base_only: bool = False
@@ -163,36 +166,32 @@ class FileSystemView:
         by_partition: dict[str, set[str]] = {}
         for file in absent:
             by_partition.setdefault(file.partition, set()).add(file.path)
-        groups = self._absent_groups(by_partition)
-        lost = (
-            file for group in groups for file in self._find_lost_files(group, base_only=base_only)
+        if not by_partition:
+            return []
+        whole = self._groups_with(by_partition)
+        keys = whole.keys()
+        outside = [key for key in keys if not self.includes_partition(key[0])]
+        finder = self._finder_of(whole)
+        selection: Selection = "base files" if base_only else "snapshot"
+        slices = FileSlices(
+            finder.find(selection, [*self.replaced, *outside]), appended=self._appended
         )
+        lost = (file for slice_ in slices for file in slice_.files if not self.has_file(file.path))
         return sorted(lost, key=lambda file: file.path)
 
-    def _absent_groups(self, absent: Mapping[str, Iterable[str]]) -> Iterator[GroupFiles]:
-        """Files of live groups in the partitions of the view."""
-        groups: dict[GroupKey, GroupFiles] = {}
-        for partition, paths in absent.items():
-            self._group(partition, [Entry(path, 0, 0) for path in sorted(paths)], groups)
-        for key, group in groups.items():
-            if key not in self.replaced and self.includes_partition(group.partition):
-                yield group
-
-    def _find_lost_files(
-        self, absent: GroupFiles, *, base_only: bool
-    ) -> Iterator[BaseFile | LogFile]:
-        existing = self._files_by_group[1].get(
-            absent.key, GroupFiles(absent.partition, absent.file_id)
-        )
-        whole = replace(
-            existing, bases=[*existing.bases, *absent.bases], logs=[*existing.logs, *absent.logs]
-        )
-        slices = slice_builder.find_committed_slices(whole, self._timeline_state)
-        compaction = self._timeline_state.pending_compactions.get(absent.key)
-        merged = slice_builder.snapshot_slice(slices, compaction)
-        read = slice_builder.base_slice(slices) if base_only else merged
-        if read is not None:
-            yield from (file for file in read.files if file.path not in self.paths)
+    def _groups_with(self, absent: Mapping[str, Collection[str]]) -> _native.FileGroups:
+        """Return the file groups of absent files, with their listed files."""
+        entries = {
+            partition: [Entry(path, 0, 0) for path in sorted(paths)]
+            for partition, paths in absent.items()
+        }
+        existing = FileGroups(self._groups, appended=self._appended)
+        for partition, file_id in self._group(entries.items()).keys():  # noqa: SIM118 - no mapping
+            group = existing.get((partition, file_id))
+            if group is not None:
+                entries[partition] += [Entry(base.path, base.size, 0) for base in group.bases]
+                entries[partition] += [Entry(log.path, log.size, 0) for log in group.logs]
+        return self._group(entries.items())
 
     def includes_partition(self, partition: str) -> bool:
         """Return whether the view includes a partition, whether it exists or not."""
@@ -207,77 +206,76 @@ class FileSystemView:
         committed: the completion time of the commit that names the file; up to table version 6, its
         requested time.
         """
-        newest = self._newest_bases.get((path.rpartition("/")[0], file_id))
+        newest = self._finder.newest_base(path.rpartition("/")[0], file_id)
         return newest is not None and len(newest) == len(committed) and committed < newest
+
+    def has_file(self, path: str) -> bool:
+        """Return whether a data file is listed."""
+        partition, _, name = path.rpartition("/")
+        return self._groups.has_file(partition, name)
+
+    def count_files(self, partition: str) -> int:
+        """Return the number of a partition's data files, committed or not."""
+        return self._groups.files_in(partition)
+
+    @property
+    def total(self) -> tuple[int, int]:
+        """Number and bytes of all data files, committed or not."""
+        return self._checked_groups.total()
 
     @cached_property
     def _partition_set(self) -> frozenset[str]:
-        return frozenset(self._files_by_group[0])
+        return frozenset(self._groups.partitions())
 
     @cached_property
-    def _newest_bases(self) -> dict[GroupKey, str]:
-        """Instants of the newest listed base files that are committed."""
-        is_committed = self._timeline.is_committed
-        instants = {}
-        for key, group in self._files_by_group[1].items():
-            times = sorted((base.instant for base in group.bases), reverse=True)
-            newest = next(filter(is_committed, times), None)
-            if newest is not None:
-                instants[key] = newest
-        return instants
-
-    @cached_property
-    def paths(self) -> set[str]:
-        """Paths of all listed files."""
-        groups = self._files_by_group[1].values()
-        bases = {base.path for group in groups for base in group.bases}
-        return bases | {log.path for group in groups for log in group.logs}
-
-    @cached_property
-    def _listed(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
-        listed = self._files_by_group
+    def _checked_groups(self) -> _native.FileGroups:
+        groups = self._groups
         if self._check is not None:
             self._check(self)
-        return listed
+        return groups
 
     @cached_property
-    def _files_by_group(self) -> tuple[list[str], dict[GroupKey, GroupFiles]]:
-        partitions: list[str] = []
-        groups: dict[GroupKey, GroupFiles] = {}
-        for partition, entries in self._files.list_files(self._partitions):
-            partitions.append(partition)
-            self._group(partition, entries, groups)
-        return partitions, groups
+    def _groups(self) -> _native.FileGroups:
+        if self._listed is not None:
+            groups = self._listed
+        else:
+            groups = self._group(self._files.list_files(self._partitions))
+        return groups.with_change_logs(self._change_logs)
 
-    def _group(
-        self, partition: str, entries: Iterable[Entry], groups: dict[GroupKey, GroupFiles]
-    ) -> None:
-        slice_builder.group_files(
-            partition,
-            entries,
+    def _group(self, listed: Iterable[tuple[str, list[Entry]]]) -> _native.FileGroups:
+        builder = _native.FileGroupsBuilder(self._config.base_extension)
+        for partition, entries in listed:
+            check_supported(builder.add(partition, entries), self._config)
+        return builder.finish()
+
+    @cached_property
+    def _finder(self) -> _native.SliceFinder:
+        return self._finder_of(self._groups)
+
+    def _finder_of(self, groups: _native.FileGroups) -> _native.SliceFinder:
+        return _native.SliceFinder(
             groups,
-            self._config.base_extension,
-            appended=self._config.version.logs_named_by_base_instant,
-            change_logs=self._change_logs,
+            is_committed=self._timeline.is_committed,
+            completion_time=self._completion_time,
+            logs_named_by_base_instant=self._config.version.logs_named_by_base_instant,
+            compactions=list(self._pending_compactions.items()),
         )
+
+    def _completion_time(self, instant: str) -> str:
+        timeline = self._timeline
+        return timeline.completion_time(instant) or timeline.archive.completion_time(instant)
 
     @cached_property
-    def _timeline_state(self) -> TimelineState:
-        return TimelineState(
-            logs_named_by_base_instant=self._config.version.logs_named_by_base_instant,
-            is_committed=self._timeline.is_committed,
-            completion_time=self._completion_times(),
-            pending_compactions=self._pending_compactions(),
-        )
-
-    def _completion_times(self) -> Callable[[str], str]:
-        active, archive = self._timeline, self._timeline.archive
-        return lambda instant: active.completion_time(instant) or archive.completion_time(instant)
-
     def _pending_compactions(self) -> dict[GroupKey, str]:
-        """Return the newest pending compaction of every group that has one."""
+        """The newest pending compaction of every group that has one."""
         return {
             key: instant.requested
             for instant in self._timeline.pending(COMPACTION)
             for key in slice_builder.groups_of_plan(self._timeline.plan(instant))
         }
+
+
+def check_supported(unsupported: str | None, config: TableConfig) -> None:
+    """Raise the error of a file name that the core does not support, if there is one."""
+    if unsupported is not None:
+        parse_base_name(unsupported, config.base_extension)

@@ -26,7 +26,7 @@ class FileSource(Protocol):
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """Return every selected partition with its files, sorted by partition path.
+        """Yield every selected partition with its files, in no order.
 
         partitions: None for all. A partition that is given as path and does not exist has no files.
         """
@@ -42,7 +42,12 @@ class StorageListing:
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """As `FileSource.list_files`; partitions given as paths are listed directly."""
+        """As `FileSource.list_files`; partitions given as paths are listed directly.
+
+        The files of a partition are in memory only until the caller asks for the next one.
+        """
+        if partitions is None or callable(partitions):
+            return walk_partitions(self._storage, partitions)
         return list_files(self._storage, partitions)
 
 
@@ -125,7 +130,7 @@ def list_partitions(storage: Storage) -> list[str]:
 def list_files(
     storage: Storage, partitions: PartitionFilter | None = None
 ) -> Iterator[tuple[str, list[Entry]]]:
-    """As `FileSource.list_files`, from storage."""
+    """As `FileSource.list_files`, from storage, sorted by partition path."""
     if partitions is None or callable(partitions):
         return iter(sorted(walk_partitions(storage, partitions), key=lambda pair: pair[0]))
     paths = sorted(set(partitions))

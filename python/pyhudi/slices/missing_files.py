@@ -117,7 +117,7 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
             if not view.includes_partition(file.partition):
                 continue
             for path in _paths(file):
-                if path not in view.paths and not view.is_superseded(path, file.file_id, time):
+                if not view.has_file(path) and not view.is_superseded(path, file.file_id, time):
                     yield NamedFile(path, file.file_id)
 
 
@@ -137,7 +137,7 @@ def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[Named
     for participant in table.participants:
         for path in participant.list_files(table, view.includes_partition):
             parsed = _parse(path.rpartition("/")[2])
-            if parsed is None or path in view.paths:
+            if parsed is None or view.has_file(path):
                 continue
             if table.timeline.is_before_start(parsed.instant):
                 yield NamedFile(path, parsed.file_id)

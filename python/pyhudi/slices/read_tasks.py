@@ -6,9 +6,9 @@ another.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, overload
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from pyhudi.schema.payloads import FieldMerge, field_merge, with_defaults
 from pyhudi.schema.predicates import Where
 from pyhudi.slices.bootstrap import check_source_columns
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.file_slices import any_logs, may_have_sources, partitions_of
 from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -123,6 +124,42 @@ def scan_schema(table: TableSnapshot) -> pa.Schema:
     )
 
 
+class SliceTasks(Sequence[ReadTask]):
+    """One task per slice, in their order; each is made when it is asked for."""
+
+    def __init__(
+        self,
+        slices: Sequence[FileSlice],
+        make: Callable[[FileSlice], ReadTask],
+    ) -> None:
+        """`make`: returns the task of a slice."""
+        self.slices = slices
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    @overload
+    def __getitem__(self, at: int) -> ReadTask: ...
+    @overload
+    def __getitem__(self, at: slice) -> SliceTasks: ...
+    def __getitem__(self, at: int | slice) -> ReadTask | SliceTasks:
+        if isinstance(at, slice):
+            return SliceTasks(self.slices[at], self._make)
+        return self._make(self.slices[at])
+
+    def __iter__(self) -> Iterator[ReadTask]:
+        return map(self._make, self.slices)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def __reduce__(self) -> tuple[type[list[ReadTask]], tuple[list[ReadTask]]]:
+        return list, (list(self),)
+
+
 def slice_tasks(
     table: TableSnapshot,
     request: ScanRequest,
@@ -130,48 +167,48 @@ def slice_tasks(
     rule: MergeRule,
     *,
     incremental: bool = False,
-) -> list[ReadTask]:
+) -> SliceTasks:
     """Return one task per slice. Raises as `plan_scan` does.
 
     incremental: values of partition columns as in incremental queries.
     """
-    if any(slice_.logs for slice_ in slices):
+    if any_logs(slices):
         _check_mergeable(table)
     filtered = request.where.columns if request.where else ()
     columns = tuple(dict.fromkeys((*request.output, *filtered)))
     # Many slices are in few partitions: each path is parsed once.
     values = {
         path: tuple(path_values(table.config, table.columns, path, incremental=incremental).items())
-        for path in {slice_.partition for slice_ in slices}
+        for path in partitions_of(slices)
     }
-    return [
-        ReadTask(
-            storage=table.storage,
-            slice=slice_,
-            schema=table.columns,
-            columns=columns,
-            output=request.output,
-            merge=rule,
-            as_text=table.as_text,
-            path_values=_check_path_values(table, slice_, columns, values[slice_.partition]),
-            where=request.where,
-            limit=request.limit,
-            memory_limit=request.memory_limit,
-            two_threads=request.two_threads,
-            evolution=table.schema.evolution,
-        )
-        for slice_ in slices
-    ]
+    for slice_ in slices if may_have_sources(slices) else ():
+        _check_source(table, slice_, columns, values[slice_.partition])
+    first = ReadTask(
+        storage=table.storage,
+        slice=FileSlice("", "", "", None),
+        schema=table.columns,
+        columns=columns,
+        output=request.output,
+        merge=rule,
+        as_text=table.as_text,
+        where=request.where,
+        limit=request.limit,
+        memory_limit=request.memory_limit,
+        two_threads=request.two_threads,
+        evolution=table.schema.evolution,
+    )
+    return SliceTasks(
+        slices, lambda slice_: replace(first, slice=slice_, path_values=values[slice_.partition])
+    )
 
 
-def _check_path_values(
+def _check_source(
     table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
-) -> PathValues:
-    """Return the values from the path, if the files of the slice have the other columns."""
+) -> None:
+    """Check that the source file of a skeleton has the columns that its path does not have."""
     if slice_.base is not None and slice_.base.source is not None:
         needed = (*columns, *(table.config.ordering_fields if slice_.logs else ()))
         check_source_columns(table.storage, slice_.base.source, needed, dict(values))
-    return values
 
 
 def _check_mergeable(table: TableSnapshot) -> None:

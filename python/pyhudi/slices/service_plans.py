@@ -10,7 +10,7 @@ from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.schema.table_schema import table_schema
-from pyhudi.slices.bootstrap import with_sources
+from pyhudi.slices.bootstrap import add_sources
 from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
 from pyhudi.slices.missing_files import GO_ON
 from pyhudi.slices.slice_builder import records_of_plan
@@ -31,7 +31,7 @@ def resolve_planned_slices(
     operations = list(operations)
     with storage.prefetch(heads={path for operation in operations for path in _paths(operation)}):
         slices = [_slice(storage, operation, config.base_extension) for operation in operations]
-    return with_sources(storage, config, slices)
+    return add_sources(storage, config, slices)
 
 
 def as_planned(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> TableSnapshot:

@@ -69,7 +69,7 @@ class PlainFiles:
         prefix = f"file://{root}" if root.startswith("/") else root
         return [f"{prefix}/{_path(task)}" for task in tasks]
 
-    def _read_footers(self, tasks: list[ReadTask]) -> None:
+    def _read_footers(self, tasks: Sequence[ReadTask]) -> None:
         new = [task for task in tasks if _path(task) not in self.columns]
         schemas = LocalEngine().run(_columns_of, new)
         self.columns |= dict(zip(map(_path, new), schemas, strict=True))

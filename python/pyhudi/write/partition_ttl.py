@@ -45,7 +45,7 @@ def expire_partitions(
             "the table has no partitions", hint="Use delete(where=...) to delete rows."
         )
     context = context if dry_run else context.recover()
-    slices = context.view().slices()
+    slices = list(context.view().slices())
     expired, reasons = _split_expired(context, slices, options, clock)
     dropped = [slice_ for slice_ in slices if slice_.partition in expired]
     result = ServiceResult(

@@ -460,7 +460,7 @@ class WriteContext:
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
         """Return the file groups of partitions (None for all) and their current slices."""
         view = self.view(partitions)
-        slices = view.slices()
+        slices = list(view.slices())
         return file_groups(self.timeline, view.iter_newest_slices(), slices), slices
 
     def view(

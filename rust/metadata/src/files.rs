@@ -18,8 +18,24 @@ use super::records::Keep;
 /// before (a tombstone).
 pub fn file_listing(partition: &MetadataPartition, keys: Option<&[String]>) -> Result<RecordBatch> {
     let mut listing = Listing::default();
-    partition.each_record(keys, Keep::All, |key, versions| listing.add(key, versions))?;
+    each_file(partition, keys, |key, name, size, is_deleted| {
+        listing.add(key, name, size, is_deleted);
+    })?;
     listing.finish()
+}
+
+/// Hands over what [`file_listing`] has, row by row: key, name, size, whether it is deleted.
+pub fn each_file(
+    partition: &MetadataPartition,
+    keys: Option<&[String]>,
+    mut take: impl FnMut(&str, &str, i64, bool),
+) -> Result<()> {
+    partition.each_record(keys, Keep::All, |key, versions| {
+        for (name, (size, is_deleted)) in merged(versions)? {
+            take(key, name, size, is_deleted);
+        }
+        Ok(())
+    })
 }
 
 #[derive(Default)]
@@ -31,14 +47,11 @@ struct Listing {
 }
 
 impl Listing {
-    fn add(&mut self, key: &str, versions: &[Datum<'_>]) -> Result<(), String> {
-        for (name, (size, deleted)) in merged(versions)? {
-            self.partitions.append_value(key);
-            self.names.append_value(name);
-            self.sizes.append_value(size);
-            self.deleted.append_value(deleted);
-        }
-        Ok(())
+    fn add(&mut self, key: &str, name: &str, size: i64, is_deleted: bool) {
+        self.partitions.append_value(key);
+        self.names.append_value(name);
+        self.sizes.append_value(size);
+        self.deleted.append_value(is_deleted);
     }
 
     fn finish(mut self) -> Result<RecordBatch> {

@@ -27,7 +27,7 @@ use self::records::{Keep, Records, Wanted};
 
 pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::commit_files::{CommitFile, commit_files};
-pub use self::files::file_listing;
+pub use self::files::{each_file, file_listing};
 pub use self::locations::record_locations;
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{StatsSource, column_stats, column_stats_scan};

@@ -15,6 +15,7 @@ mod blobs;
 mod changes;
 mod error;
 mod field_rules;
+mod files;
 mod hfile;
 mod history;
 mod index;
@@ -49,6 +50,8 @@ mod _native {
     use super::changes::{match_changes, read_cdc, read_log_keys};
     #[pymodule_export]
     use super::field_rules::FieldRules;
+    #[pymodule_export]
+    use super::files::{FileGroups, FileGroupsBuilder, FileSlices, SliceFinder};
     #[pymodule_export]
     use super::hfile::{hfile_info, hfile_order, hfile_pairs, write_hfile};
     #[pymodule_export]

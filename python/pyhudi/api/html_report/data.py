@@ -91,7 +91,7 @@ def collect_report_data(table: TableSnapshot) -> ReportData:
     view = FileSystemView(table.storage, table.config, table.timeline)
 
     def current() -> list[FileSlice]:
-        slices = view.slices()
+        slices = list(view.slices())
         check_listing_complete(table.storage, table.config, table.timeline)
         return slices
 

@@ -191,7 +191,7 @@ class RecordIndex(MetadataPartitionType):
     def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
         places, keys = question.key_locations, question.keys
         if places is not None:
-            yield name, lambda _, slices: [slice_.key in places for slice_ in slices]
+            yield name, lambda _, slices: slices.in_groups(places)
         elif keys is not None and question.reads_current_snapshot and question.has_unique_keys:
             yield name, partial(with_keys, keys=keys)
 
