@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.errors import SchemaMismatch
-from pyhudi.input.exact_casts import cast_computed, cast_exactly
+from pyhudi.input.exact_casts import cast_computed, cast_exactly, restore_type
 from pyhudi.input.literals import literal
 
 NAN = float("nan")
@@ -56,6 +56,40 @@ def test_values_that_stay_are_cast(values: list[Any], given: Any, wanted: Any) -
         assert made.type == wanted
         made = made.cast(given) if given != pa.null() else made
         assert str(made.to_pylist()) == str(column(values, given).to_pylist())
+
+
+AB = pa.struct([("a", pa.int64()), pa.field("b", pa.string())])
+BA = pa.struct([("b", pa.string()), ("a", pa.int32())])
+ARRANGED = [
+    ([{"b": "x", "a": 1}, None, {"b": None, "a": None}], BA, AB),
+    ([{"a": 1}, None], pa.struct([("a", pa.int64())]), AB),
+    ([[{"b": "x", "a": 1}, None], None, []], pa.list_(BA), pa.list_(AB)),
+    ([[{"b": "x", "a": 1}]], pa.large_list(BA), pa.list_(AB)),
+    ([[("k", {"b": "x", "a": 1}), ("l", None)], None], pa.map_(pa.string(), BA),
+     pa.map_(pa.string(), AB)),
+    ([{"s": {"b": "x", "a": 1}}, {"s": None}, None], pa.struct([("s", BA)]),
+     pa.struct([("t", pa.int32()), ("s", AB)])),
+    ([], BA, AB),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "given", "wanted"), ARRANGED)
+def test_struct_fields_are_cast_by_name(values: list[Any], given: Any, wanted: Any) -> None:
+    """Arrow before release 18 casts no struct to one with other fields, or in another order."""
+    for source in (column(values, given), pa.chunked_array([], given)):
+        made = cast_exactly(source, pa.field("x", wanted))
+        made.validate(full=True)
+        assert made.type == wanted
+        assert made.to_pylist() == pa.array(source.to_pylist(), wanted).to_pylist()
+
+
+def test_types_of_a_field_are_restored_after_an_exchange_with_nullable_fields() -> None:
+    wanted = pa.struct([pa.field("a", pa.binary(), nullable=False)])
+    given = column([{"a": b"x"}, None, {"a": b""}], pa.struct([("a", pa.binary())]))
+    made = restore_type(given, pa.field("x", wanted))
+    assert made.type == wanted
+    assert made.to_pylist() == given.to_pylist()
+    assert restore_type(made, pa.field("x", wanted)) is made
 
 
 REQUIRED = [

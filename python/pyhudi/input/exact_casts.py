@@ -15,7 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, without_hint
-from pyhudi.input.required_fields import entries_of, restore_required_fields, with_nullable_fields
+from pyhudi.input.required_fields import (
+    entries_of,
+    restore_required_fields,
+    with_fields_of,
+    with_nullable_fields,
+)
 from pyhudi.input.type_tests import is_date_or_timestamp, is_list, is_number, is_real, is_text
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
@@ -47,7 +52,19 @@ def cast_exactly(column: Column, field: pa.Field[Any]) -> Column:
     reason = _incompatibility(column.type, field.type, field.name)
     if reason:
         raise _mismatch(column, field, reason)
+    try:
+        column = with_fields_of(field.type, column)
+    except CAST_ERRORS as error:
+        raise _mismatch(column, field, str(error)) from error
     return _check_cast(column, field)
+
+
+def restore_type(column: Column, field: pa.Field[Any]) -> Column:
+    """Return values of the field in its type again, after an exchange with a wider type.
+
+    Arrow before release 18 casts no struct to one with required fields.
+    """
+    return column if column.type == field.type else _cast(to_fixed_size(column, field), field)
 
 
 def cast_computed(column: Column, field: pa.Field[Any]) -> Column:

@@ -1,7 +1,8 @@
-"""Nested values in types whose structs have required fields.
+"""Nested values in types whose structs have required fields, or fields in another order.
 
-A scan returns such fields as nullable, because they are null below a null struct. Arrow's cast
-takes those nulls for values of the field and fails.
+A scan returns required fields as nullable, because they are null below a null struct. Arrow's cast
+takes those nulls for values of the field and fails. Before release 18 it casts no struct to one
+whose fields are not the same ones in the same order.
 """
 
 from __future__ import annotations
@@ -29,6 +30,47 @@ def with_nullable_fields(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_list(data_type):
         return pa.list_(data_type.value_field.with_type(with_nullable_fields(data_type.value_type)))
     return data_type
+
+
+def with_fields_of(data_type: pa.DataType, column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Return structs, at any depth, with the fields of a type in its order; new ones are null."""
+    if _has_fields_of(data_type, column.type):
+        return column
+    chunks = column.chunks or [pa.nulls(0, column.type)]
+    return pa.chunked_array([_arrange(chunk, data_type) for chunk in chunks])
+
+
+def _has_fields_of(data_type: pa.DataType, other: pa.DataType) -> bool:
+    if pa.types.is_struct(data_type) and pa.types.is_struct(other):
+        return [f.name for f in data_type] == [f.name for f in other] and all(
+            _has_fields_of(data_type.field(at).type, other.field(at).type)
+            for at in range(data_type.num_fields)
+        )
+    if pa.types.is_map(data_type) and pa.types.is_map(other):
+        return _has_fields_of(data_type.item_type, other.item_type)
+    if pa.types.is_list(data_type) and hasattr(other, "value_type"):
+        return _has_fields_of(data_type.value_type, other.value_type)
+    return True
+
+
+def _arrange(values: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
+    if _has_fields_of(data_type, values.type):
+        return values
+    if pa.types.is_struct(data_type):
+        children = dict(zip((f.name for f in values.type), values.flatten(), strict=True))
+        arranged = [
+            _arrange(children[f.name], f.type)
+            if f.name in children
+            else pa.nulls(len(values), with_nullable_fields(f.type))
+            for f in data_type
+        ]
+        names = [f.name for f in data_type]
+        return pa.StructArray.from_arrays(arranged, names=names, mask=values.is_null())
+    if pa.types.is_list(data_type):
+        return list_of(values, _arrange(values.flatten(), data_type.value_type))
+    entries = entries_of(values)
+    flat = entries.flatten()
+    return map_of(entries, flat.field(0), _arrange(flat.field(1), data_type.item_type))
 
 
 def restore_required_fields(
@@ -82,7 +124,7 @@ def map_of(
 
 def _offsets(lists: pa.ListArray) -> pa.Array[Any]:
     """Return where each list begins among the flattened elements; null lists have none."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
 
 

@@ -22,7 +22,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.input.exact_casts import to_fixed_size
+from pyhudi.input.exact_casts import restore_type
 from pyhudi.input.vectors import HUDI_TYPE
 from pyhudi.schema.key_generator import KeySpec
 from pyhudi.slices.file_slice import FileSlice
@@ -247,7 +247,7 @@ def key_chunks(
 
 def with_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows that came through Spark, with the columns and types of a schema again."""
-    columns = [to_fixed_size(rows.column(field.name), field).cast(field.type) for field in schema]
+    columns = [restore_type(rows.column(field.name), field) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
