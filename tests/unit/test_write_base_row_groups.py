@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -144,6 +145,61 @@ def test_changed_row_groups_are_rewritten(tmp_path: Path) -> None:
     del model["k000000"]
     assert groups(table) == [MANY - 1, 1097, 101]
     assert read(table) == model
+
+
+@pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "cow")])
+def test_spread_changes_are_cut_out_of_pages(
+    tmp_path: Path, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    """Only columns with lists or maps are encoded again: the others keep their dictionaries."""
+    first, changed = things(range(2 * MANY), 1), things(range(5, 2 * MANY, 50), 2)
+    table = THINGS.make(tmp_path / "t", version=version, kind=kind, first=first)
+    before = newest_file(table)
+    table.upsert(changed)
+    gone = pa.table({"id": [f"k{number:06}" for number in range(7, 2 * MANY, 60)]})
+    table.delete_keys(gone)
+    if kind == "mor":
+        assert len(table.compact().instants) == 1
+    assert groups(table) == [2 * MANY - 120 - 100, 120]
+    model = expected(first, changed)
+    for key in gone.column("id").to_pylist():
+        del model[key]
+    assert read(table) == model
+    again = pyhudi.open_table(table.uri)
+    for where in ["n > 5990", "n < 20", "id = 'k000007'", "f < 0.5"]:
+        found = again.scan(where=where).to_arrow().num_rows
+        assert found == len(again.scan().to_arrow().filter(as_filter(where))), where
+    # Another reader gets the same values.
+    stored = pq.read_table(newest_file(table)).select(SCHEMA.names)
+    assert {row["id"]: row for row in stored.cast(SCHEMA).to_pylist()} == model
+    old, new = dictionaries(before), dictionaries(newest_file(table))
+    same = {name for name, values in old.items() if new.get(name) == values}
+    assert {"n", "f", "at", "_hoodie_commit_time"} <= same
+    assert "_hoodie_file_name" not in same
+
+
+def as_filter(where: str) -> pc.Expression:
+    name, sign, value = where.split()
+    field = pc.field(name)
+    match sign:
+        case ">":
+            return field > float(value)
+        case "<":
+            return field < float(value)
+        case _:
+            return field == value.strip("'")
+
+
+def dictionaries(path: Path) -> dict[str, bytes]:
+    """The dictionary page of each column of the first row group."""
+    content, found = path.read_bytes(), {}
+    group = pq.read_metadata(path).row_group(0)
+    for at in range(group.num_columns):
+        column = group.column(at)
+        if column.has_dictionary_page:
+            begin = column.dictionary_page_offset
+            found[column.path_in_schema] = content[begin : column.data_page_offset]
+    return found
 
 
 def test_rows_that_are_inserted_without_a_look_at_keys(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Date32Array, Decimal128Array,
@@ -80,7 +80,12 @@ impl Folder {
     }
 
     fn delete(&self, from: &str, to: &str, keys: StringArray, options: &BaseFileOptions) {
-        let read = SliceRead {
+        let read = self.read(from, keys);
+        rewrite_base_file(to, read, Rewrite::default(), options).unwrap();
+    }
+
+    fn read(&self, from: &str, keys: StringArray) -> SliceRead {
+        SliceRead {
             store: self.store(),
             base: Some(from.to_owned()),
             bootstrap: None,
@@ -105,9 +110,7 @@ impl Folder {
             two_threads: true,
             base_part: None,
             spill: None,
-        };
-        let written = rewrite_base_file(to, read, Rewrite::default(), options);
-        written.unwrap();
+        }
     }
 }
 
@@ -449,4 +452,41 @@ fn pages_that_lose_no_row_are_copied() {
             .filter(|(one, other)| one != other);
         assert_eq!((before.len(), other.count()), (after.len(), 1), "{name}");
     }
+}
+
+/// The Parquet crate panics on some damaged files, which callers catch; what cuts pages does not.
+#[test]
+fn damaged_pages_are_errors() {
+    let folder = Folder::new("damage");
+    folder.write(
+        "a.parquet",
+        &rows(3000),
+        &options("a.parquet", Codec::Uncompressed),
+    );
+    let content = std::fs::read(folder.0.join("a.parquet")).unwrap();
+    let places = Arc::new(Mutex::new(Vec::new()));
+    let panics = Arc::clone(&places);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let place = info.location().map(ToString::to_string);
+        panics.lock().unwrap().extend(place);
+    }));
+    let mut failed = 0;
+    for at in (4..content.len()).step_by(content.len() / 200) {
+        let mut damaged = content.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(folder.0.join("d.parquet"), damaged).unwrap();
+        let gone: StringArray = (0..3000).step_by(50).map(|row| Some(key(row))).collect();
+        let read = folder.read("d.parquet", gone);
+        let form = options("b.parquet", Codec::Uncompressed);
+        let rewrite = || rewrite_base_file("b.parquet", read, Rewrite::default(), &form);
+        let written = std::panic::catch_unwind(std::panic::AssertUnwindSafe(rewrite));
+        failed += usize::from(!matches!(written, Ok(Ok(_))));
+        let _ = std::fs::remove_file(folder.0.join("b.parquet"));
+    }
+    std::panic::set_hook(before);
+    assert!(failed > 10, "{failed}");
+    let places = places.lock().unwrap();
+    let own = places.iter().filter(|place| !place.contains("parquet-"));
+    assert_eq!(own.count(), 0, "{places:?}");
 }
