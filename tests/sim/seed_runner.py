@@ -30,7 +30,7 @@ from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
 from tests.sim.table_kinds import CITIES, Kind, Rows, rows_of
-from tests.sim.tasks import SERVICES, reads, writes
+from tests.sim.tasks import SERVICES, reads, serves, writes
 from tests.sim.world import Odds, Task, World, WorldClock, WorldStorage, ruled_by
 
 SEEDS = int(os.environ.get("PYHUDI_SEEDS", "75"))
@@ -87,6 +87,8 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
         count = world.random.choice([1, 1, 2])
         world.add(f"w{number}", writes(history, str(base), kind, count))
     world.add("reader", reads(history, str(base), kind))
+    if kind.background:
+        world.add("services", serves(history, str(base), kind))
     world.run()
     assert not history.unexplained(), history.unexplained()
     for attempt in history.attempts:

@@ -54,11 +54,14 @@ class Kind:
     """Buckets are split and merged."""
     groups: bool = False
     """Most writes are group commits."""
+    background: bool = False
+    """A thread runs the services after the commits of a writer."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
         more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
         more += "-rings" * self.rings + "-groups" * self.groups
+        more += "-background" * self.background
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -124,6 +127,12 @@ GROUPED = [
     Kind(9, "mor", "RECORD_INDEX", metadata=True, groups=True),
     Kind(8, "mor", "BUCKET", groups=True),
     Kind(6, "mor", "SIMPLE", groups=True, forgets=True),
+]
+
+BACKGROUND = [
+    Kind(9, "cow", "SIMPLE", forgets=True, background=True),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True, background=True),
+    Kind(6, "mor", "SIMPLE", forgets=True, background=True),
 ]
 
 

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.admin import run_service
+from pyhudi.admin.inline_services import after_commit
 from pyhudi.api.table import HudiTable
+from pyhudi.api.table_handle import load_snapshot
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
@@ -223,6 +225,34 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
                 world.tell(f"ends with {error!r}")
 
     return work
+
+
+def serves(history: History, uri: str, kind: Kind) -> Callable[[Task], None]:
+    """What the thread of a handle does whose services run in the background."""
+
+    def work(task: Task) -> None:
+        world, clock = task.world, WorldClock(task.world, task)
+        storage, options = WorldStorage(uri, world), {**kind.options, **DUE}
+        for _ in range(8):
+            attempt = Attempt(dict, most=9, by=task)
+            history.doing[task.name] = attempt
+            history.attempts.append(attempt)
+            handle = Handle(storage, LocalEngine(1), options)
+            ran = after_commit(handle, lambda: load_snapshot(storage, options, None), "", clock)
+            attempt.said, attempt.had = "done", attempt.published
+            world.sleep(world.random.randint(0, 50 if ran else 200))
+
+    return work
+
+
+DUE = {
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.clean.max.commits": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+"""Makes services due after nearly each commit."""
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.compaction_strategy import is_due
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
-from pyhudi.services.table_compaction import CompactionRequest
+from pyhudi.services.table_compaction import CompactionRequest, is_last_for_overgrown
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.post_commit import warn_on_failure
 from pyhudi.write.conflict_retries import retry_on_conflict
@@ -38,11 +38,12 @@ from pyhudi.write.partition_ttl import expire_partitions
 from pyhudi.write.write_context import Handle, WritableTable
 
 Service = Callable[[], object]
+OnError = Callable[[Exception], None]
 
 _LOOK = 8
 """Number of delta commits between two searches for file groups with far too many log files."""
-_IO_MIB = 64
-"""Maximum I/O of compacting some of them, so that a small commit does not wait for long."""
+_IO_MIB = 16
+"""I/O of compacting some of them, exceeded by one file group, so that no commit waits for long."""
 
 
 def after_commit(
@@ -50,40 +51,53 @@ def after_commit(
     look: Callable[[], TableSnapshot],
     instant: str,
     clock: Clock | None = None,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    on_error: OnError = lambda _: None,
 ) -> bool:
     """Run the services that are due; return whether there were any.
 
-    look: returns the table's snapshot after the commit of an instant. Raises
+    look: returns the table's snapshot after the commit of an instant. is_stopped: whether to begin
+    no further service. on_error: gets errors, which become warnings. Raises
     `InterruptedAfterCommit` if the user interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.lock_manager.release_later():
-        return _after_commit(handle, look, instant, clock)
+        return _after_commit(handle, look, instant, clock, is_stopped, on_error)
 
 
 def _after_commit(
-    handle: Handle, look: Callable[[], TableSnapshot], instant: str, clock: Clock
+    handle: Handle,
+    look: Callable[[], TableSnapshot],
+    instant: str,
+    clock: Clock,
+    is_stopped: Callable[[], bool],
+    on_error: OnError,
 ) -> bool:
     services: list[tuple[str, Service]] = []
-    with warn_on_failure(handle.storage.uri, instant, "table services"):
+    with warn_on_failure(handle.storage.uri, instant, "table services", on_error=on_error):
         if ServiceOptions.of(handle.options).enabled:
             services.extend(_due(handle, look(), clock))
     for name, service in services:
-        _execute(name, service, handle, instant)
-    with warn_on_failure(handle.storage.uri, instant, "sync of catalogs"):
+        if is_stopped():
+            return True
+        _execute(name, service, handle, instant, on_error)
+    with warn_on_failure(handle.storage.uri, instant, "sync of catalogs", on_error=on_error):
         options = SyncOptions.of(handle.options)
         if options.enabled:
             from pyhudi.catalog.configured import sync_by_options  # noqa: PLC0415 - few have them
 
             snapshot = look().reload() if services else look()
             sync = partial(sync_by_options, snapshot, options)
-            _execute("sync of catalogs", sync, handle, instant)
+            _execute("sync of catalogs", sync, handle, instant, on_error)
     return bool(services)
 
 
-def _execute(name: str, service: Service, handle: WritableTable, instant: str) -> None:
-    with warn_on_failure(handle.storage.uri, instant, name):
+def _execute(
+    name: str, service: Service, handle: WritableTable, instant: str, on_error: OnError
+) -> None:
+    with warn_on_failure(handle.storage.uri, instant, name, on_error=on_error):
         done = service()
         logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
 
@@ -145,6 +159,9 @@ def _is_time_to_search(
     if not (options.automatic and table.config.is_merge_on_read):
         return False
     since = len(since_compaction(table.timeline))
+    if since == 1 and is_last_for_overgrown(table.timeline):
+        # The last search may have left some of them to the next commit.
+        return True
     # Before the first compaction, archiving keeps the number of delta commits within two bounds.
     return since > 0 and since % min(_LOOK, kept.most - kept.least) == 0
 

@@ -14,6 +14,7 @@ from concurrent.futures import Future, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.api.background_services import BackgroundServices
 from pyhudi.api.batch_queue import BatchQueue, CommitFuture, Entry, Limits
 from pyhudi.api.commit_thread import WAIT_SECONDS, CommitThread
 from pyhudi.api.table_handle import TableHandle
@@ -49,6 +50,7 @@ class GroupWriter:
         self._queue = BatchQueue(limits, clock)
         self._lock = threading.Lock()
         self._pending: set[Future[WriteResult]] = set()
+        self._table = table
         self._thread = CommitThread(table, self._context.options, self._queue, clock)
 
     @arg.check_arguments(
@@ -246,10 +248,12 @@ class GroupWriter:
     def close(self) -> None:
         """Commit the batches submitted so far, and end the writer.
 
-        Ctrl-C cancels the batches whose commit has not begun. In a forked process it does nothing.
+        It also waits for table services that run in the background. Ctrl-C cancels the batches
+        whose commit has not begun. In a forked process it does nothing.
 
         Raises:
-            HudiError: as of `flush`.
+            HudiError: as of `flush`; or a service in the background failed, and all batches are
+                committed.
             ConfigError: a callback of a future calls.
         """
         if self._thread.is_forked():
@@ -257,6 +261,7 @@ class GroupWriter:
         self._check_caller()
         self._thread.end()
         self._thread.raise_unobserved()
+        BackgroundServices.finish_of(self._table)
 
     def __enter__(self) -> Self:
         return self

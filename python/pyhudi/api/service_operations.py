@@ -18,6 +18,19 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class ServiceOperations(TableHandle):
     """Table services of `HudiTable`. They never change rows."""
 
+    def finish_services(self) -> None:
+        """Wait until the services after the commits of this handle have run in the background.
+
+        Without `pyhudi.table.services.mode=background` there is nothing to wait for.
+
+        Raises:
+            HudiError: the error of a service that failed, which also was a warning. A later commit
+                runs it again.
+        """
+        from pyhudi.api.background_services import BackgroundServices  # noqa: PLC0415 - few need it
+
+        BackgroundServices.finish_of(self)
+
     @arg.check_arguments(
         memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress
     )

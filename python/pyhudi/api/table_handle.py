@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from pyhudi.clock import Moment, SystemClock
+from pyhudi.config.options import ServiceOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.engine.memory_pool import low_memory_mode
@@ -31,6 +34,7 @@ from pyhudi.txn.rollback import find_commits_after_rollback
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from typing_extensions import Self
 
+    from pyhudi.api.background_services import RunServices
     from pyhudi.api.progress import Progress
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.write_context import WritableTable
@@ -206,9 +210,38 @@ class TableHandle:
                 completion = self.state.timeline.completion_time(result.instant)
                 result = replace(result, completion=completion or result.completion)
                 handle.lock_manager.finish_release()
-                if result.committed and after_commit(table, lambda: self.state, result.instant):
+                if not result.committed:
+                    return result
+                if ServiceOptions.of(table.options).in_background:
+                    self._request_services(result.instant)
+                elif after_commit(table, lambda: self.state, result.instant):
                     self._reload(result.instant)
         return result
+
+    def _request_services(self, instant: str) -> None:
+        """Have a thread run what is due after a commit."""
+        from pyhudi.api.background_services import BackgroundServices  # noqa: PLC0415 - as above
+
+        BackgroundServices.of(self, self.uri, self._services_runner).request(instant)
+
+    def _services_runner(self) -> RunServices:
+        """Return what runs the services of the table, whether this handle still exists or not."""
+        from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - as above
+        from pyhudi.write.write_context import Handle  # noqa: PLC0415 - as above
+
+        handle, reference = Handle(self.storage, self.engine, self.options), weakref.ref(self)
+
+        def run(
+            instant: str, is_stopped: Callable[[], bool], on_error: Callable[[Exception], None]
+        ) -> None:
+            look = partial(load_snapshot, handle.storage, handle.options, None)
+            ran = after_commit(handle, look, instant, is_stopped=is_stopped, on_error=on_error)
+            table = reference()
+            if ran and table is not None:
+                # The next use of the handle loads the table.
+                table._operations += 1  # noqa: SLF001 - of its own class
+
+        return run
 
 
 _MAX_LOADS = 3

@@ -11,7 +11,7 @@ from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.extra_metadata import COMMIT_METADATA_PREFIX
 from pyhudi.config.index_options import IndexOptions
-from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.lock_options import MODE, ConcurrencyMode, LockOptions, mode_of
 from pyhudi.config.merge_mode import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -22,7 +22,15 @@ from pyhudi.config.merge_mode import (
     delete_rule,
 )
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.option_parsing import OptionGroup, custom, flag, option, option_names, text
+from pyhudi.config.option_parsing import (
+    OptionGroup,
+    choice,
+    custom,
+    flag,
+    option,
+    option_names,
+    text,
+)
 from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
     CDC_ENABLED,
@@ -56,13 +64,37 @@ class ReadOptions(OptionGroup):
     )
 
 
+SERVICES_MODE = "pyhudi.table.services.mode"
+_INLINE, _BACKGROUND = "inline", "background"
+
+
+def _check_services_have_lock(options: Mapping[str, str]) -> None:
+    if SERVICES_MODE not in options or mode_of(options) is not ConcurrencyMode.SINGLE_WRITER:
+        return
+    if ServiceOptions.of(options).in_background:
+        msg = f"{SERVICES_MODE} is {_BACKGROUND}, but {MODE} allows one writer only"
+        raise ConfigError(msg, hint=f"Services next to commits need a lock: leave {MODE} out.")
+
+
 @dataclass(frozen=True)
 class ServiceOptions(OptionGroup):
-    """Whether services run at all."""
+    """Whether services run at all, and where."""
 
     enabled: bool = flag(
         "hoodie.table.services.enabled", "run services after commits", default=True
     )
+    mode: str = choice(
+        SERVICES_MODE,
+        f"`{_BACKGROUND}`: commits do not wait for the services after them, which "
+        "[a thread](../how-to/maintain.md#run-services-in-the-background) runs",
+        (_INLINE, _BACKGROUND),
+        default=_INLINE,
+    )
+
+    @property
+    def in_background(self) -> bool:
+        """Whether a thread runs the services."""
+        return self.enabled and self.mode == _BACKGROUND
 
 
 GROUPS = (
@@ -205,6 +237,7 @@ def check_options(
         raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")
     for group in GROUPS if checked else ():  # The defaults are valid.
         group.of(checked)
+    _check_services_have_lock(checked)
     return checked
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from pyhudi.config.actions import COMMIT, COMPACTION, Instant
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, Instant
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
@@ -116,6 +116,12 @@ def _pending(table: TableSnapshot, request: CompactionRequest) -> list[str]:
     ]
 
 
+def is_last_for_overgrown(timeline: Timeline) -> bool:
+    """Return whether the last compaction was that of slices with too many log files."""
+    last = next(reversed(timeline.filter_completed(COMMIT)), None)
+    return last is not None and _MANY_LOGS in _extra_metadata(timeline.plan(last))
+
+
 def _extra_metadata(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
     return (plan or {}).get("extraMetadata") or {}
 
@@ -168,7 +174,7 @@ def _choose_slices(
     }
     partitions, unchecked = None, set[str]()
     if request.many_logs_in_commits is not None:
-        newest = since_compaction(timeline)[-request.many_logs_in_commits :]
+        newest = timeline.filter_completed(DELTA_COMMIT)[-request.many_logs_in_commits :]
         partitions = _partitions_of(timeline, newest)
         unchecked = _partitions_with_logs(table) - partitions
     view = complete_view(table, partitions)

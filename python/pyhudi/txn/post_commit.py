@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyhudi.config.log import logger, warn
@@ -16,12 +16,17 @@ from pyhudi.errors import (
 
 @contextmanager
 def warn_on_failure(
-    uri: str, instant: str, what: str, until: str = "a later commit"
+    uri: str,
+    instant: str,
+    what: str,
+    until: str = "a later commit",
+    on_error: Callable[[Exception], None] = lambda _: None,
 ) -> Iterator[None]:
     """Turn a failure of the block into a warning.
 
     instant: of the commit; "" for a step that can safely be repeated. what: the step that runs here
-    or is left for later. Raises `InterruptedAfterCommit` if the user interrupts it.
+    or is left for later. on_error: gets the error before the warning. Raises
+    `InterruptedAfterCommit` if the user interrupts it.
     """
     done = f"committed as {instant}" if instant else "done"
     try:
@@ -34,6 +39,7 @@ def warn_on_failure(
         # Usually another writer does the same: Hudi executes any clean that it finds.
         logger.info("%s: %s; %s aborted: %s", uri, done, what, error)
     except Exception as error:  # noqa: BLE001  an error would say that the act failed
+        on_error(error)
         warn(
             f"{uri}: {done}; {what} after it is left to {until}: {without_hint(error)}",
             AfterCommitWarning,
