@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.background_services import RunServices
     from pyhudi.api.progress import Progress
     from pyhudi.txn.result import WriteResult
+    from pyhudi.write.idempotency import SearchedCommits
     from pyhudi.write.write_context import WritableTable
 
 
@@ -57,6 +58,8 @@ class TableHandle:
         """The time of the handle's snapshot; None for the current one."""
         self._operations = 0
         """Number of the handle's own operations, which its snapshot must include."""
+        self._searched: SearchedCommits | None = None
+        """The commits that earlier writes have searched for a `commit_id`."""
         # A single attribute holds the snapshot and the operations that it includes, because threads
         # may share the handle: a reload that begins first may end last.
         self._loaded = (0, load_snapshot(storage, options, as_of))
@@ -184,12 +187,16 @@ class TableHandle:
         from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - not needed for reading
         from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
-        from pyhudi.write.idempotency import find_commit_by_id  # noqa: PLC0415 - as above
+        from pyhudi.write.idempotency import SearchedCommits, find_commit_by_id  # noqa: PLC0415 - as above
+
+        if commit_id is not None and self._searched is None:
+            self._searched = SearchedCommits()
 
         def write(handle: WritableTable, data: Any) -> WriteResult:
-            earlier = None if commit_id is None else find_commit_by_id(handle, commit_id)
-            if earlier is not None:
-                return earlier
+            if commit_id is not None:
+                earlier = find_commit_by_id(handle, commit_id, searched=self._searched)
+                if earlier is not None:
+                    return earlier
             if is_spark_frame(data):
                 on_engine = spark("write_rows").on_session(handle, data, operation.__name__)
             else:

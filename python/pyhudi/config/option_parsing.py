@@ -246,6 +246,10 @@ def parse_fields(group: type[Any], options: Mapping[str, str]) -> dict[str, Any]
     return {each.name: value for each, value in values.items() if each.init}
 
 
+_DEFAULTS: dict[type[Any], Any] = {}
+"""The instance of each group without options."""
+
+
 class OptionGroup:
     """Base class of dataclasses whose fields are all declared options."""
 
@@ -255,6 +259,12 @@ class OptionGroup:
 
         Raises `ConfigError` for an invalid value, `UnsupportedTableFeature` for an unsupported one.
         """
+        if not options:
+            # A commit reads two dozen groups.
+            defaults: Self | None = _DEFAULTS.get(cls)
+            if defaults is None:
+                defaults = _DEFAULTS[cls] = cls(**parse_fields(cls, {}))
+            return defaults
         return cls(**parse_fields(cls, options))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -52,6 +53,9 @@ _PLANNED_ON: WeakKeyDictionary[Timeline, MetadataTable] = WeakKeyDictionary()
 """By the data table's timeline on which a write is planned."""
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
+
+_PARSED = 64
+"""Number of cached properties: each commit reads those of its metadata table twice."""
 
 _FEW_KEYS = 32
 """The maximum number of keys that are looked up one by one."""
@@ -303,6 +307,11 @@ def open_config(storage: Storage) -> TableConfig:
     if data is None:
         msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
         raise CorruptTable(msg, hint=MAKE_ANEW)
+    return _parse_config(data)
+
+
+@lru_cache(_PARSED)
+def _parse_config(data: bytes) -> TableConfig:
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 

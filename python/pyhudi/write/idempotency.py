@@ -25,13 +25,16 @@ from pyhudi.write.write_context import WritableTable
 
 
 def find_commit_by_id(
-    table: WritableTable, commit_id: str, clock: Clock | None = None
+    table: WritableTable,
+    commit_id: str,
+    clock: Clock | None = None,
+    searched: SearchedCommits | None = None,
 ) -> WriteResult | None:
     """Return the result of the write with an id, archived or not; None if there is none.
 
-    Reads commits from the newest one back.
+    Reads commits from the newest one back. searched: as in `find_commits_by_ids`.
     """
-    return find_commits_by_ids(table, [commit_id], clock).get(commit_id)
+    return find_commits_by_ids(table, [commit_id], clock, searched).get(commit_id)
 
 
 @dataclass
@@ -53,8 +56,9 @@ class SearchedCommits:
 
     def add(self, instant: Instant, ids: Collection[str]) -> None:
         """Add a commit with its ids."""
-        self.commits.add((instant.requested, instant.action))
+        # The ids first: threads share it, and skip commits that it has.
         self.hashes.update(map(hash, ids))
+        self.commits.add((instant.requested, instant.action))
 
 
 def find_commits_by_ids(
