@@ -142,7 +142,7 @@ class TestScan:
     def test_rows_of_another_schema_are_refused(self, bench: Bench) -> None:
         scan = bench.engine.scan(jobs.other_columns, [1], jobs.ROWS)
         wanted = Exception if bench.on_spark else SchemaMismatch
-        with pytest.raises(wanted, match="in place of") as caught:
+        with pytest.raises(wanted, match="instead of") as caught:
             bench.table(scan)
         assert not bench.on_spark or "SchemaMismatch" in str(caught.value)
 

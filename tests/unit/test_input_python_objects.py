@@ -297,7 +297,7 @@ def test_times_of_numpy_are_taken_where_nothing_is_lost(name: str, value: Any, s
 
 def test_input_objects_refuse_single_row() -> None:
     for value in ("a", 1, None, {"x": 1}, NOON):
-        with pytest.raises(ConfigError, match=r"column 'v' is one .*\n.*\[row\]"):
+        with pytest.raises(ConfigError, match=r"column 'v' is one .*\n.*\[value\]"):
             taken({"v": value, "w": [1]})
 
 

@@ -250,7 +250,7 @@ class _CheckedWork(Generic[Task]):
         for batch in self.work(task):
             if not batch.schema.equals(self.schema):
                 raise SchemaMismatch(
-                    f"a scan gave rows of the schema\n{batch.schema}\nin place of\n{self.schema}"
+                    f"a scan returned the schema\n{batch.schema}\ninstead of\n{self.schema}"
                 )
             if batch.num_rows:
                 yield batch

@@ -30,6 +30,7 @@ _FAILURES = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _HINT = "Give each column values of one type."
 _STRINGS = (str, bytes, bytearray, memoryview)
 """Types whose values have items in Python, but are single values."""
+_CONTAINERS = (Mapping, list, tuple)
 _SINGLE_VALUES = (*_STRINGS, Number, date, time, dict, type(None))
 """Types that are not a column of values."""
 _ARRAYS = (("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray"))
@@ -154,9 +155,7 @@ def _has_reals(data_type: pa.DataType) -> bool:
 
 
 def _check_dicts(rows: Sequence[Any]) -> None:
-    others = [
-        python_type for python_type in set(map(type, rows)) if not issubclass(python_type, dict)
-    ]
+    others = _types(rows, lambda python_type: not issubclass(python_type, dict))
     if others:
         row = next(n for n, value in enumerate(rows) if type(value) in others)
         msg = f"cannot read rows from a list: item {row} is a {type(rows[row]).__qualname__}"
@@ -242,11 +241,7 @@ def _check_levels(values: Any, name: str) -> None:
 
 def _find_containers(values: Any) -> list[Any]:
     """Return the values that have values of their own, each once."""
-    python_types = {
-        python_type
-        for python_type in set(map(type, values))
-        if issubclass(python_type, (Mapping, list, tuple))
-    }
+    python_types = _types(values, lambda python_type: issubclass(python_type, _CONTAINERS))
     if not python_types:
         return []
     return list({id(value): value for value in values if type(value) in python_types}.values())
@@ -254,11 +249,8 @@ def _find_containers(values: Any) -> list[Any]:
 
 def _column(values: Sequence[Any], name: str, table_schema: pa.Schema | None) -> Column:
     _check_levels(values, name)
-    data_type = (
-        table_schema.field(name).type
-        if table_schema is not None and name in table_schema.names
-        else None
-    )
+    schema = pa.schema([]) if table_schema is None else table_schema
+    data_type = schema.field(name).type if name in schema.names else None
     build = _infer_column if data_type is None else _column_builder(data_type, name)
     values = _plain_values(values)
     try:
@@ -289,17 +281,21 @@ def _mismatch_text(data_type: pa.DataType | None, before: Sequence[Any]) -> str:
 
 def _plain_values(values: Sequence[Any]) -> Sequence[Any]:
     """Return the values with None for missing values of pandas, and NumPy's times as Python's."""
-    python_types = set(map(type, values))
-    missing = {python_type for python_type in python_types if _is_missing_value(python_type)}
-    if missing:
-        values = [None if type(value) in missing else value for value in values]
-    tensors = {python_type for python_type in python_types if _is_of_tensors(python_type)}
-    if tensors:
-        values = [as_numpy(value) if type(value) in tensors else value for value in values]
-    times = {python_type for python_type in python_types if is_numpy_time(python_type)}
-    if times:
-        values = [python_time(value) if type(value) in times else value for value in values]
+    conversions: tuple[tuple[Callable[[type], bool], Callable[[Any], Any]], ...] = (
+        (_is_missing_value, lambda _: None),
+        (_is_of_tensors, as_numpy),
+        (is_numpy_time, python_time),
+    )
+    for test, convert in conversions:
+        matching = _types(values, test)
+        if matching:
+            values = [convert(value) if type(value) in matching else value for value in values]
     return values
+
+
+def _types(values: Sequence[Any], test: Callable[[type], bool]) -> set[type]:
+    """Return the types of the values that pass a test. There are few of them."""
+    return set(filter(test, set(map(type, values))))
 
 
 def _is_of_tensors(python_type: type) -> bool:
@@ -310,9 +306,8 @@ def _is_of_tensors(python_type: type) -> bool:
 
 
 def _is_missing_value(python_type: type) -> bool:
-    return (
-        python_type.__name__ in _MISSING_VALUES and python_type.__module__.split(".")[0] == "pandas"
-    )
+    is_of_pandas = python_type.__module__.split(".")[0] == "pandas"
+    return is_of_pandas and python_type.__name__ in _MISSING_VALUES
 
 
 def _first_failure(
@@ -395,9 +390,7 @@ def _read_as(values: Sequence[Any], data_type: pa.DataType) -> pa.DataType:
 
 def _present(values: Sequence[Any]) -> Sequence[Any]:
     present = [value for value in values if value is not None]
-    missing = {
-        python_type for python_type in set(map(type, present)) if _is_missing_value(python_type)
-    }
+    missing = _types(present, _is_missing_value)
     return [value for value in present if type(value) not in missing] if missing else present
 
 

@@ -34,7 +34,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
     for batch in read_pack(pack):
         if not batch.schema.equals(schema):
-            raise SchemaMismatch(f"a read gave\n{batch.schema}\nin place of\n{schema}")
+            raise SchemaMismatch(f"a read returned\n{batch.schema}\ninstead of\n{schema}")
         if batch.num_rows:
             yield to_wire(batch, wire)
 
