@@ -11,7 +11,7 @@ Errors: `pyhudi.errors.CorruptTable` (with `.file` and `.offset`) for damaged in
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, final, type_check_only
+from typing import Any, Literal, TypeAlias, TypedDict, final, overload, type_check_only
 
 import pyarrow as pa
 from typing_extensions import Required, Unpack
@@ -28,9 +28,11 @@ __all__ = [
     "FileGroups",
     "FileGroupsBuilder",
     "FileSlices",
+    "KeyReader",
     "KeyTagger",
     "KnownStats",
     "LogFile",
+    "LookupCache",
     "MergeStats",
     "MetadataPartition",
     "MetadataRecorder",
@@ -890,6 +892,65 @@ class FileSlices:
         """Columns partition, file_id, base_instant, base_file, base_size, log_files, log_size."""
 
 @final
+class LookupCache:
+    """What look-ups of record keys in a table keep in memory, for all of its snapshots."""
+
+    def __new__(cls, max_bytes: int) -> LookupCache:
+        """max_bytes: about how much is kept at most."""
+
+    @property
+    def bytes(self) -> int:
+        """How much is kept, by estimate."""
+
+@final
+class KeyReader:
+    """Reads the rows of record keys from one snapshot of a table that stores its keys."""
+
+    def __new__(
+        cls, cache: LookupCache, output: pa.Schema, index: MetadataPartition | None = None
+    ) -> KeyReader:
+        """A reader of slices that are added to it.
+
+        output: the columns of the rows.
+        index: the record index of the snapshot.
+        """
+
+    def find(
+        self, keys: Sequence[str], threads: int
+    ) -> tuple[pa.RecordBatch | None, list[tuple[str, str]] | None, bool]:
+        """The rows of keys that the index locates, in the order of the keys.
+
+        Partition path and file id of slices that are to be added first, and then no rows; None if
+        the index cannot be read. Whether the index was read from storage.
+        threads: how many slices are read at a time.
+        """
+
+    def unknown(self, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those of the slices that were not added yet."""
+
+    @overload
+    def add(self, partition: str, file_id: str) -> None: ...
+    @overload
+    def add(
+        self,
+        partition: str,
+        file_id: str,
+        store: Store | None = None,
+        from_path: pa.RecordBatch | None = None,
+        **spec: Unpack[SliceSpec],
+    ) -> None:
+        """Adds a slice. Without a store it has no rows.
+
+        from_path: one row of the columns whose values are those of the partition path.
+        spec: as in `read_slice`; its columns include `_hoodie_record_key`.
+        """
+
+    def read(
+        self, keys: Sequence[str], places: Sequence[tuple[str, str]], threads: int
+    ) -> pa.RecordBatch:
+        """The rows of slices that have one of the keys, in the order of the keys."""
+
+@final
 class MetadataPartition:
     """One partition of the metadata table: records by key, merged by the payload's rules.
 
@@ -907,6 +968,9 @@ class MetadataPartition:
         """`groups`: base file and log files (oldest first) of every file group by file id, since
         the hash of a key counts them. `valid_instants`, `timeline_start`: as for `read_slice`.
         """
+
+    def keeping(self, max_bytes: int) -> MetadataPartition:
+        """The same, which keeps up to about that much of what it reads of keys in memory."""
 
     def files(self, keys: Sequence[str] | None = None) -> pa.RecordBatch:
         """Of the `files` partition: columns partition (the key), name, size, is_deleted.

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.config import extra_metadata
 from pyhudi.write import idempotency
 from tests.helpers.table_builder import SMALL, TableBuilder
 
@@ -25,7 +26,7 @@ def test_search_for_commit_id_reads_each_commit_once(
     for turn in range(5):
         table.upsert(TABLE.rows("a", v=turn), commit_id=f"c{turn}")
     read: list[Any] = []
-    commit_ids = idempotency.commit_ids
+    commit_ids = extra_metadata.commit_ids
 
     def count(extra: Any, of: Any) -> Collection[str]:
         read.append(of)

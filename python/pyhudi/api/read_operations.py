@@ -122,7 +122,7 @@ class ReadOperations(TableHandle, LazyRows):
         """
         from pyhudi.api.key_rows import read_key_rows  # noqa: PLC0415 - scans do not need it
 
-        return read_key_rows(self.state, self.engine, keys, columns)
+        return read_key_rows(self.state, self.engine, self._key_readers, keys, columns)
 
     @arg.check_arguments(
         columns=arg.optional(arg.names),

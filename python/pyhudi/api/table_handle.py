@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 
     from pyhudi.api.background_services import RunServices
     from pyhudi.api.progress import Progress
+    from pyhudi.query.key_reader import KeyReaders
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.idempotency import SearchedCommits
     from pyhudi.write.write_context import WritableTable
@@ -60,6 +61,7 @@ class TableHandle:
         """Number of the handle's own operations, which its snapshot must include."""
         self._searched: SearchedCommits | None = None
         """The commits that earlier writes have searched for a `commit_id`."""
+        self._lookups: KeyReaders | None = None
         # A single attribute holds the snapshot and the operations that it includes, because threads
         # may share the handle: a reload that begins first may end last.
         self._loaded = (0, load_snapshot(storage, options, as_of))
@@ -101,6 +103,15 @@ class TableHandle:
         """The table's columns in order, without Hudi's meta columns."""
         columns = scan_schema(self.state)
         return pa.schema([field for field in columns if not is_meta(field.name)], columns.metadata)
+
+    @property
+    def _key_readers(self) -> KeyReaders:
+        """What the handle keeps for lookups of record keys."""
+        if self._lookups is None:
+            from pyhudi.query.key_reader import KeyReaders  # noqa: PLC0415 - scans do not need it
+
+            self._lookups = KeyReaders()
+        return self._lookups
 
     def refresh(self) -> Self:
         """Reload the table, so that reads see later commits.

@@ -8,6 +8,7 @@
 mod blooms;
 mod commit_files;
 mod files;
+mod kept;
 mod locations;
 mod records;
 mod secondary;
@@ -16,6 +17,7 @@ mod stats;
 mod write;
 
 use std::num::NonZero;
+use std::sync::Arc;
 use std::thread;
 
 use pyhudi_avro::Datum;
@@ -24,6 +26,8 @@ use pyhudi_slice::{BlockFilter, Result, SliceError};
 use pyhudi_store::Store;
 
 use self::records::{Keep, Records, Wanted};
+
+pub use self::kept::KeptRecords;
 
 pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::commit_files::{CommitFile, commit_files};
@@ -57,6 +61,8 @@ pub struct MetadataPartition {
     pub groups: Vec<MetadataSlice>,
     /// Which log blocks count.
     pub filter: BlockFilter,
+    /// What look-ups of keys keep in memory.
+    pub kept: Option<Arc<KeptRecords>>,
 }
 
 impl MetadataPartition {
@@ -119,10 +125,14 @@ impl MetadataPartition {
         keep: Keep,
         mut take: impl FnMut(&Records) -> Result<()>,
     ) -> Result<()> {
+        let read = |(slice, wanted): &(&MetadataSlice, Wanted<'_>)| match (&self.kept, wanted) {
+            (Some(kept), Wanted::Keys(keys)) => Records::read_kept(self, kept, slice, keys, keep),
+            _ => Records::read(self, slice, wanted, keep),
+        };
+        if let [job] = jobs {
+            return take(&read(job)?);
+        }
         for jobs in jobs.chunks(threads()) {
-            let read = |(slice, wanted): &(&MetadataSlice, Wanted<'_>)| {
-                Records::read(self, slice, wanted, keep)
-            };
             for records in side_by_side(jobs, read) {
                 take(&records?)?;
             }

@@ -1,14 +1,18 @@
 //! The records of one file group by key: versions in the order in which they were written.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use pyhudi_avro::{AvroError, Datum, DatumReader};
+use pyhudi_format::hfile::KeptBlocks;
 use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
 use pyhudi_format::{FormatError, HFile, ReadAt};
 use pyhudi_slice::{ChosenBlock, LogSource, Result, SliceError, choose_blocks};
-use pyhudi_store::StoreFile;
+use pyhudi_store::{Store, StoreFile};
 
+use super::kept::KeptRecords;
 use super::{MetadataPartition, MetadataSlice};
 
 /// Which records to read.
@@ -58,7 +62,7 @@ pub(super) struct Versions {
 /// no key is looked up beyond the one that shows it.
 pub(super) struct Records {
     keep: Keep,
-    schemas: Vec<(String, DatumReader)>,
+    schemas: Vec<(String, Arc<DatumReader>)>,
     by_key: BTreeMap<Bytes, Versions>,
     /// Of errors.
     file: String,
@@ -91,6 +95,96 @@ impl Records {
             }
         }
         Ok(records)
+    }
+
+    /// Reads the records with the keys, as [`read`](Self::read) does, out of what is kept in memory.
+    pub(super) fn read_kept(
+        partition: &MetadataPartition,
+        kept: &Arc<KeptRecords>,
+        slice: &MetadataSlice,
+        keys: &[&str],
+        keep: Keep,
+    ) -> Result<Self> {
+        let files = kept.files(partition, slice)?;
+        let mut records = Self::none(slice, keep);
+        records.schemas.clone_from(&files.schemas);
+        let wanted = Wanted::Keys(keys);
+        let newest_first = files.newest_first.iter();
+        let ordered: Vec<&KeptFile> = match keep {
+            Keep::Newest => newest_first.collect(),
+            Keep::All => newest_first.rev().collect(),
+        };
+        for file in ordered {
+            if keep == Keep::Newest && records.is_complete(&wanted) {
+                break;
+            }
+            match file {
+                KeptFile::Records(at, file, schema) => records
+                    .add(file, *schema, &wanted)
+                    .map_err(|error| SliceError::format(&at.0, at.1, error))?,
+                KeptFile::Deletes(deleted) => {
+                    for key in keys.iter().filter(|key| deleted.contains(**key)) {
+                        records.note(Bytes::copy_from_slice(key.as_bytes()), None);
+                    }
+                }
+            }
+        }
+        Ok(records)
+    }
+
+    /// The files of a slice for [`read_kept`](Self::read_kept).
+    pub(super) fn kept_files(
+        partition: &MetadataPartition,
+        slice: &MetadataSlice,
+        reads: &Arc<AtomicU64>,
+        keeping: &dyn Fn(usize) -> Arc<dyn KeptBlocks>,
+    ) -> Result<KeptFiles> {
+        let mut records = Self::none(slice, Keep::Newest);
+        let (logs, base) = open_all(partition, slice)?;
+        let mut newest_first = Vec::new();
+        for chosen in records.blocks(partition, &logs)? {
+            let (source, block) = (chosen.source, &chosen.block);
+            if is_delete(source, block)? {
+                let mut deleted = HashSet::new();
+                each_deleted(source, block, |key| {
+                    deleted.insert(key.to_owned());
+                })?;
+                newest_first.push(KeptFile::Deletes(deleted));
+                continue;
+            }
+            let (_, schema) = records.open_block(source, block)?;
+            let at = (source.path.clone(), block.content_offset);
+            let part = OnDemand {
+                store: partition.store.clone(),
+                path: source.path.clone(),
+                start: block.content_offset,
+                len: block.content_len,
+                reads: Arc::clone(reads),
+            };
+            let file = HFile::open(part).map_err(|error| SliceError::format(&at.0, at.1, error))?;
+            let file = file.keeping(keeping(newest_first.len()));
+            newest_first.push(KeptFile::Records(at, file, schema));
+        }
+        if let Some(source) = base {
+            let part = OnDemand {
+                store: partition.store.clone(),
+                path: source.path.clone(),
+                start: 0,
+                len: source.file.size(),
+                reads: Arc::clone(reads),
+            };
+            let at = (source.path.clone(), 0);
+            if let Some((_, schema)) = records.open_base(source)? {
+                let file =
+                    HFile::open(part).map_err(|error| SliceError::format(&at.0, 0, error))?;
+                let file = file.keeping(keeping(newest_first.len()));
+                newest_first.push(KeptFile::Records(at, file, schema));
+            }
+        }
+        Ok(KeptFiles {
+            newest_first,
+            schemas: records.schemas,
+        })
     }
 
     /// Hands over the newest version of each record of a slice, from the newest block on. No more is
@@ -395,7 +489,7 @@ impl Records {
             return Ok(known);
         }
         self.schemas
-            .push((text.to_owned(), DatumReader::new(text)?));
+            .push((text.to_owned(), Arc::new(DatumReader::new(text)?)));
         Ok(self.schemas.len() - 1)
     }
 }
@@ -444,6 +538,53 @@ fn open_all(
 /// A key and its value are parts of an unpacked block, which few of them would keep in memory.
 fn copied(pair: Result<(Bytes, Bytes), FormatError>) -> Result<(Bytes, Bytes), FormatError> {
     pair.map(|(key, value)| (Bytes::copy_from_slice(&key), Bytes::copy_from_slice(&value)))
+}
+
+/// The files of a slice, open for look-ups of keys.
+pub(super) struct KeptFiles {
+    newest_first: Vec<KeptFile>,
+    schemas: Vec<(String, Arc<DatumReader>)>,
+}
+
+impl KeptFiles {
+    /// How many blocks there are, the base file included.
+    pub(super) fn len(&self) -> usize {
+        self.newest_first.len()
+    }
+}
+
+enum KeptFile {
+    /// An HFile with the number of its schema, and where it is.
+    Records((String, u64), HFile<OnDemand>, usize),
+    Deletes(HashSet<String>),
+}
+
+/// A part of a file that is opened for each read, so that no descriptor is kept.
+struct OnDemand {
+    store: Store,
+    path: String,
+    start: u64,
+    len: u64,
+    /// How often such a file was read.
+    reads: Arc<AtomicU64>,
+}
+
+impl ReadAt for OnDemand {
+    fn size(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> Result<Bytes, FormatError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let file = self.store.file_with_size(&self.path, self.start + self.len);
+        let (start, len_of_part) = (self.start, self.len);
+        Section {
+            file,
+            start,
+            len: len_of_part,
+        }
+        .read_at(offset, len)
+    }
 }
 
 /// The HFile inside a log block.

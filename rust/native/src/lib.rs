@@ -22,6 +22,7 @@ mod index;
 mod json;
 mod keys;
 mod look;
+mod lookup;
 mod metadata;
 mod metadata_write;
 mod nearest;
@@ -72,6 +73,8 @@ mod _native {
     use super::look::{
         base_file_rows, base_file_schema, columns_for_spark, has_partial_records, log_blocks,
     };
+    #[pymodule_export]
+    use super::lookup::{KeyReader, LookupCache};
     #[pymodule_export]
     use super::metadata::{KnownStats, MetadataPartition};
     #[pymodule_export]

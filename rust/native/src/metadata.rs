@@ -51,6 +51,14 @@ impl MetadataPartition {
                 timeline_start,
                 drops_repeated: false,
             },
+            kept: None,
+        })
+    }
+
+    fn keeping(&self, max_bytes: usize) -> Self {
+        Self(metadata::MetadataPartition {
+            kept: Some(Arc::new(metadata::KeptRecords::new(max_bytes))),
+            ..self.0.clone()
         })
     }
 

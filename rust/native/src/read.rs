@@ -164,6 +164,7 @@ impl SliceSpec {
             filters: filters
                 .filter_map(Result::transpose)
                 .collect::<PyResult<_>>()?,
+            lookup: None,
             evolution: self.evolution.map(Evolution::from),
             batch_rows: self.batch_rows.max(1),
             two_threads: self.two_threads,
@@ -226,6 +227,7 @@ pub fn read_keys(
         filter: block_filter(max_instant, valid_instants, timeline_start),
         incoming: Incoming::default(),
         filters: Vec::new(),
+        lookup: None,
         evolution: None,
         batch_rows: BATCH_ROWS,
         two_threads: false,

@@ -111,6 +111,7 @@ fn standing(
         batch_rows: read.batch_rows,
         only_rows: false,
         evolution: read.evolution.as_ref(),
+        parts: None,
     };
     // By the number of the batch in the map, which takes them in this order.
     let mut ordering_of: HashMap<usize, Vec<OrderingValue<'static>>> = HashMap::new();

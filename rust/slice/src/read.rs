@@ -13,11 +13,12 @@ use pyhudi_format::log::OrderingValue;
 
 use crate::adapt::adapt;
 use crate::base::{BaseReader, Keeping, Kept, Merging, Opening, open_base};
-use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
+use crate::blocks::{BlockCounts, ChosenBlock, LogSource, choose_blocks};
 use crate::columns::Columns;
 use crate::error::{Result, SliceError};
 use crate::log_map::{LogMap, Winners};
 use crate::log_side::{Collected, LogSide, Shape};
+use crate::lookup::{Lookup, Wanted};
 use crate::names::names_of;
 use crate::positions::positions_of;
 use crate::records::{Decode, LogRecords};
@@ -162,19 +163,45 @@ impl SliceReader {
     }
 
     fn start(&mut self) -> Result<Stage> {
+        if let Some(lookup) = self.read.lookup.clone() {
+            return self.start_lookup(&lookup);
+        }
         let sources = LogSource::open_all(&self.read.store, &self.read.logs)?;
         let (blocks, counts) = choose_blocks(&sources, &self.read.filter)?;
-        ReadStats::add(&self.stats.log_blocks, counts.read as usize);
-        ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
-        ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
+        self.count_blocks(counts);
         if let Some(positions) = self.usable_positions(&blocks)
             && let Some(stage) = self.collect(&blocks, Some(&positions))?
         {
             ReadStats::add(&self.stats.by_position, 1);
             return Ok(stage);
         }
-        let stage = self.collect(&blocks, None)?;
+        self.collect_by_key(&blocks)
+    }
+
+    /// Keys alone decide: the positions of records that are not read would be unknown.
+    fn start_lookup(&mut self, lookup: &Lookup) -> Result<Stage> {
+        let logs = lookup.logs(&self.read.store, &self.read.logs, &self.read.filter)?;
+        self.count_blocks(logs.counts);
+        let sources = logs.sources(&self.read.store, &self.read.logs);
+        let blocks: Vec<ChosenBlock<'_>> = logs
+            .blocks()
+            .filter_map(|(number, block)| {
+                let source = sources.get(number)?;
+                Some(ChosenBlock { source, block })
+            })
+            .collect();
+        self.collect_by_key(&blocks)
+    }
+
+    fn collect_by_key(&mut self, blocks: &[ChosenBlock<'_>]) -> Result<Stage> {
+        let stage = self.collect(blocks, None)?;
         stage.ok_or_else(|| SliceError::Schema("keys do not fit their records".to_owned()))
+    }
+
+    fn count_blocks(&self, counts: BlockCounts) {
+        ReadStats::add(&self.stats.log_blocks, counts.read as usize);
+        ReadStats::add(&self.stats.corrupt_blocks, counts.corrupt as usize);
+        ReadStats::add(&self.stats.rollback_blocks, counts.rollback as usize);
     }
 
     /// Whether all records are those of the slice's files.
@@ -233,8 +260,21 @@ impl SliceReader {
             batch_rows: self.read.batch_rows,
             only_rows: false,
             evolution: self.read.evolution.as_ref(),
+            parts: None,
         };
         for (number, chosen) in blocks.iter().enumerate() {
+            let wanted = match &self.read.lookup {
+                Some(lookup) => lookup.wanted(chosen.source, &chosen.block)?,
+                None => Wanted::All,
+            };
+            let decode = match &wanted {
+                Wanted::None => continue,
+                Wanted::All => Decode { ..decode },
+                Wanted::Parts(parts) => Decode {
+                    parts: Some(parts),
+                    ..decode
+                },
+            };
             let partial = chosen.block.is_partial();
             let known = positions.map(|all| all.get(number).map_or(&[][..], Vec::as_slice));
             let mut seen = 0;

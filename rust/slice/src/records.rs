@@ -21,6 +21,10 @@ use crate::error::{Result, SliceError, guarded};
 use crate::evolve::{Evolution, evolve, stored_names};
 use crate::meta::with_column;
 
+/// Bytes before the first record of an Avro block, and before each record.
+const AVRO_HEAD: u64 = 8;
+const AVRO_LENGTH: u64 = 4;
+
 /// What a block holds.
 pub(crate) enum LogRecords<'a> {
     /// Data records with the block's own types; wanted columns that are not in the block are left out.
@@ -50,6 +54,32 @@ pub(crate) struct Decode<'a> {
     pub(crate) only_rows: bool,
     /// How blocks name the columns, where they name them otherwise than the table.
     pub(crate) evolution: Option<&'a Evolution>,
+    /// Only these records of an Avro block.
+    pub(crate) parts: Option<&'a [RecordPart]>,
+}
+
+/// Where a record is in the content of an Avro block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RecordPart {
+    start: u32,
+    pub(crate) len: u32,
+}
+
+impl RecordPart {
+    /// The places of all records of an Avro block; fewer where it is too large for them.
+    pub(crate) fn all(source: &LogSource, block: &LogBlock) -> Result<Vec<Self>> {
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        let mut stream = AvroStream::open(&source.file, block).map_err(damaged)?;
+        let (mut parts, mut end) = (Vec::new(), AVRO_HEAD);
+        while let Some(record) = stream.next_record().map_err(damaged)? {
+            let start = end + AVRO_LENGTH;
+            end = start + record.len() as u64;
+            if let (Ok(start), Ok(len)) = (u32::try_from(start), u32::try_from(record.len())) {
+                parts.push(Self { start, len });
+            }
+        }
+        Ok(parts)
+    }
 }
 
 impl Decode<'_> {
@@ -92,7 +122,10 @@ impl Decode<'_> {
             BlockType::AvroData if block.format_version == 0 => {
                 self.old_avro(source, block, &content()?, sink)
             }
-            BlockType::AvroData => self.avro(source, block, sink),
+            BlockType::AvroData => match self.parts {
+                Some(parts) => self.avro_parts(source, block, parts, sink),
+                None => self.avro(source, block, sink),
+            },
             BlockType::ParquetData => self.parquet(source, block, content()?, sink),
             BlockType::HfileData => self.hfile(source, block, content()?, sink),
             BlockType::Delete => deletes(source, block, &content()?, sink),
@@ -119,6 +152,29 @@ impl Decode<'_> {
             if decoder.is_full() || bytes >= BATCH_BYTES {
                 flush(&mut decoder, source, block, sink)?;
                 bytes = 0;
+            }
+        }
+        flush(&mut decoder, source, block, sink)
+    }
+
+    fn avro_parts(
+        &self,
+        source: &LogSource,
+        block: &LogBlock,
+        parts: &[RecordPart],
+        sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let failed = |error| avro_error(source, block, error);
+        let mut decoder = self.decoder(schema_of(source, block)?).map_err(failed)?;
+        let range = |part: &RecordPart| {
+            let start = block.content_offset + u64::from(part.start);
+            start..start + u64::from(part.len)
+        };
+        let ranges: Vec<_> = parts.iter().map(range).collect();
+        for record in source.file.read_ranges(&ranges)? {
+            decoder.push(&record).map_err(failed)?;
+            if decoder.is_full() {
+                flush(&mut decoder, source, block, sink)?;
             }
         }
         flush(&mut decoder, source, block, sink)
@@ -236,6 +292,7 @@ pub fn log_rows(
         batch_rows,
         only_rows: true,
         evolution: None,
+        parts: None,
     };
     for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {
         decode.block(chosen.source, &chosen.block, &mut |records| match records {

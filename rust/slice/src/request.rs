@@ -1,6 +1,7 @@
 //! What is asked of one file slice, and what the answer counts.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{RecordBatch, StringArray};
@@ -12,6 +13,7 @@ use crate::base::BootstrapSource;
 use crate::blocks::BlockFilter;
 use crate::error::Result;
 use crate::evolve::Evolution;
+use crate::lookup::Lookup;
 use crate::merge_spec::MergeSpec;
 use crate::prune::Filter;
 use crate::spill::SpillOptions;
@@ -51,6 +53,8 @@ pub struct SliceRead {
     pub incoming: Incoming,
     /// Rows that fail one of these may be left out.
     pub filters: Vec<Filter>,
+    /// Only rows of these record keys, and perhaps of others, are needed. Of tables that store them.
+    pub lookup: Option<Lookup>,
     /// How files name the columns, where they name them otherwise than the table.
     pub evolution: Option<Evolution>,
     /// Most rows of a batch.
@@ -65,6 +69,31 @@ pub struct SliceRead {
 }
 
 impl SliceRead {
+    /// The same read of other keys, without incoming records.
+    #[must_use]
+    pub fn looking_up(&self, lookup: Lookup, filters: Vec<Filter>) -> Self {
+        Self {
+            store: self.store.clone(),
+            base: self.base.clone(),
+            bootstrap: self.bootstrap.clone(),
+            base_instant: self.base_instant.clone(),
+            logs: self.logs.clone(),
+            schema: Arc::clone(&self.schema),
+            columns: self.columns.clone(),
+            key_fields: self.key_fields.clone(),
+            merge: self.merge.clone(),
+            filter: self.filter.clone(),
+            incoming: Incoming::default(),
+            filters,
+            lookup: Some(lookup),
+            evolution: self.evolution.clone(),
+            batch_rows: self.batch_rows,
+            two_threads: false,
+            base_part: self.base_part.clone(),
+            spill: self.spill.clone(),
+        }
+    }
+
     /// The filters on the key, which all versions of a record have, so that they pass the filter
     /// or fail it together.
     ///

@@ -50,6 +50,7 @@ impl SliceKeys {
             batch_rows: read.batch_rows,
             only_rows: true,
             evolution: read.evolution.as_ref(),
+            parts: None,
         };
         let mut log = VecDeque::new();
         for chosen in choose_blocks(&sources, &read.filter)?.0 {

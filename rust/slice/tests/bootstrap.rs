@@ -88,6 +88,7 @@ fn request(folder: &Folder, fields: Vec<Field>, columns: &[&str]) -> SliceRead {
         filter: BlockFilter::default(),
         incoming: Incoming::default(),
         filters: Vec::new(),
+        lookup: None,
         evolution: None,
         batch_rows: 4,
         two_threads: false,

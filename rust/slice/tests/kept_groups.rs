@@ -161,6 +161,7 @@ fn slice(
             delete_keys: deletes.map(|rows| rows.map(|row| Some(key(row))).collect()),
         },
         filters: Vec::new(),
+        lookup: None,
         evolution: None,
         batch_rows: 512,
         two_threads: false,

@@ -130,6 +130,7 @@ fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
         filter: BlockFilter::default(),
         incoming: Incoming::default(),
         filters: Vec::new(),
+        lookup: None,
         evolution: None,
         batch_rows: 3,
         two_threads: false,

@@ -242,6 +242,8 @@ impl Block {
 /// half of the way on average.
 #[derive(Debug)]
 pub(super) struct Unpacking {
+    /// All of it, where it was kept.
+    whole: Option<Bytes>,
     bytes: Vec<u8>,
     rest: Option<GzDecoder<Reader<Bytes>>>,
     uncompressed: usize,
@@ -270,6 +272,7 @@ impl Unpacking {
             }
         };
         Ok(Self {
+            whole: None,
             bytes,
             rest,
             uncompressed,
@@ -277,8 +280,22 @@ impl Unpacking {
         })
     }
 
+    /// Of a block that was unpacked before.
+    pub(super) fn unpacked(content: Bytes, offset: u64) -> Self {
+        Self {
+            uncompressed: content.len(),
+            whole: Some(content),
+            bytes: Vec::new(),
+            rest: None,
+            offset,
+        }
+    }
+
     /// The content from its beginning, at least `len` bytes of it if it has them.
     pub(super) fn reach(&mut self, len: usize) -> Result<&[u8]> {
+        if let Some(whole) = &self.whole {
+            return Ok(whole);
+        }
         while self.bytes.len() < len
             && let Some(rest) = &mut self.rest
         {

@@ -1,5 +1,6 @@
 //! Opening a file: trailer, indexes, file info. Nothing of the data is read.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,9 +41,28 @@ pub struct HFile<R> {
     pub(super) orders: Orders,
     meta_index: Vec<Entry>,
     info: Info,
+    kept: Option<Arc<dyn KeptBlocks>>,
+}
+
+/// Unpacked data blocks that look-ups in a file need again.
+pub trait KeptBlocks: Debug + Send + Sync {
+    /// The block at an offset, which `read` gives where it is not kept.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    fn block(&self, offset: u64, read: &mut dyn FnMut() -> Result<Bytes>) -> Result<Bytes>;
 }
 
 impl<R: ReadAt> HFile<R> {
+    /// Has look-ups of keys take data blocks from there.
+    #[must_use]
+    pub fn keeping(self, blocks: Arc<dyn KeptBlocks>) -> Self {
+        Self {
+            kept: Some(blocks),
+            ..self
+        }
+    }
+
     /// Reads trailer, root indexes and file info.
     pub fn open(source: R) -> Result<Self> {
         let size = source.size();
@@ -110,6 +130,7 @@ impl<R: ReadAt> HFile<R> {
             orders,
             meta_index,
             info,
+            kept: None,
         })
     }
 
@@ -258,7 +279,16 @@ impl<R: ReadAt> HFile<R> {
     /// A data block in which keys are looked for.
     pub(super) fn searched(&self, entry: &Entry) -> Result<Search> {
         let Entry { offset, size, .. } = *entry;
-        let content = Unpacking::read(&self.source, offset, size, self.codec)?;
+        let content = match &self.kept {
+            None => Unpacking::read(&self.source, offset, size, self.codec)?,
+            Some(kept) => {
+                let mut read = || {
+                    let block = Block::read(&self.source, offset, size, Kind::Data, self.codec)?;
+                    Ok(block.payload)
+                };
+                Unpacking::unpacked(kept.block(offset, &mut read)?, offset)
+            }
+        };
         Ok(Search::new(content, offset, self.mvcc))
     }
 

@@ -12,6 +12,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+    RowSelection,
 };
 use parquet::errors::{ParquetError, Result};
 
@@ -30,16 +31,21 @@ pub(crate) struct Pages {
     pub(crate) mask: ProjectionMask,
     pub(crate) groups: Vec<usize>,
     pub(crate) batch_rows: usize,
+    /// Of the row groups; all without it.
+    pub(crate) rows: Option<RowSelection>,
 }
 
 impl Pages {
     /// The batches, decoded where they are asked for.
     pub(crate) fn reader(self) -> Result<ParquetRecordBatchReader> {
-        ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.arrow)
+        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(self.file, self.arrow)
             .with_projection(self.mask)
             .with_row_groups(self.groups)
-            .with_batch_size(self.batch_rows)
-            .build()
+            .with_batch_size(self.batch_rows);
+        if let Some(rows) = self.rows {
+            builder = builder.with_row_selection(rows);
+        }
+        builder.build()
     }
 
     /// The batches of the rows that pass a test, which is made now.
@@ -115,13 +121,14 @@ impl Pages {
         columns
     }
 
-    pub(super) fn of(&self, roots: &[usize]) -> Self {
+    pub(crate) fn of(&self, roots: &[usize]) -> Self {
         Self {
             file: self.file.clone(),
             arrow: self.arrow.clone(),
             mask: ProjectionMask::roots(self.arrow.parquet_schema(), roots.iter().copied()),
             groups: self.groups.clone(),
             batch_rows: self.batch_rows,
+            rows: None,
         }
     }
 }

@@ -27,16 +27,18 @@ use pyhudi_store::{Store, StoreWriter};
 use crate::base_options::BaseFileOptions;
 use crate::error::{Result, SliceError};
 use crate::evolve::Source;
+use crate::lookup::Lookup;
 use crate::prune::Filter;
 use crate::row_test::RowTest;
 
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
 pub use calendar::{has_old_calendar, is_of_both_calendars};
+pub(crate) use halves::Pages;
 pub(crate) use kept::{Keeping, Kept, KeptColumn, KeptForm, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;
-pub(crate) use parquet::{BATCH_BYTES, Groups, read_parquet_block};
+pub(crate) use parquet::{BATCH_BYTES, Fetched, Groups, check_ranges, read_parquet_block};
 pub use spark::columns_for_spark;
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
@@ -59,6 +61,8 @@ pub(crate) struct BaseRead<'a> {
     pub(crate) map: Option<Arc<[Source]>>,
     /// Only these row groups, of a Parquet file whose footer was read.
     pub(crate) groups: Option<Groups>,
+    /// Only rows that may have these keys, of a Parquet file whose footer was read.
+    pub(crate) lookup: Option<&'a Lookup>,
 }
 
 impl<'a> BaseRead<'a> {
@@ -74,6 +78,7 @@ impl<'a> BaseRead<'a> {
             test: None,
             map: None,
             groups: None,
+            lookup: None,
         }
     }
 }
@@ -139,6 +144,10 @@ pub(crate) fn format_of(path: &str) -> &'static dyn BaseFormat {
     let mut formats = FORMATS.into_iter();
     let named = formats.find(|format| path.ends_with(format.extension()));
     named.unwrap_or(&parquet::Parquet)
+}
+
+pub(crate) fn is_parquet(path: &str) -> bool {
+    format_of(path).extension() == parquet::Parquet.extension()
 }
 
 /// A base file's Avro schema, where its footer has one, and its Arrow schema.

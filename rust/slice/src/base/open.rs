@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
-use super::{BaseRead, BaseReader, Groups};
+use super::{BaseRead, BaseReader, Groups, is_parquet};
 use crate::error::Result;
 use crate::log_map::MapKind;
 use crate::log_side::Shape;
@@ -65,6 +65,13 @@ pub(crate) fn open_base(
     } else {
         read.key_filters()
     };
+    // The rows of a skeleton are those of its source by their number.
+    let has_footer = read.bootstrap.is_none() && is_parquet(path);
+    let lookup = read.lookup.as_ref().filter(|_| has_footer);
+    let groups = match lookup {
+        Some(lookup) => Some(lookup.groups(&read.store, path)?),
+        None => groups,
+    };
     let asked = BaseRead {
         columns,
         filters: &filters,
@@ -75,6 +82,7 @@ pub(crate) fn open_base(
         test: row_test(read, opening)?,
         map: read.evolution.as_ref().and_then(|e| e.at(&e.base)),
         groups,
+        lookup,
     };
     BaseReader::open(&read.store, path, read.bootstrap.as_ref(), asked).map(Some)
 }

@@ -59,18 +59,27 @@ pub(crate) struct Groups {
     pub(crate) file: StoreFile,
     pub(crate) metadata: Arc<ParquetMetaData>,
     pub(crate) numbers: Vec<usize>,
+    /// The types that the footer gives, if they are known.
+    pub(crate) arrow: Option<ArrowReaderMetadata>,
 }
 
 impl Groups {
     /// All of a file.
-    pub(super) fn of(store: &Store, path: &str, pages: PageIndexPolicy) -> Result<Self> {
+    pub(crate) fn of(store: &Store, path: &str, pages: PageIndexPolicy) -> Result<Self> {
         let file = store.file(path)?;
         let metadata = footer(path, &file, pages)?;
         Ok(Self {
             file,
             numbers: (0..metadata.num_row_groups()).collect(),
             metadata: Arc::new(metadata),
+            arrow: None,
         })
+    }
+
+    /// The Arrow types of the file's columns.
+    pub(crate) fn arrow(&self, path: &str) -> Result<ArrowReaderMetadata> {
+        let arrow = arrow_metadata(Arc::clone(&self.metadata), false);
+        arrow.map_err(|error| SliceError::parquet(path, None, error))
     }
 }
 
@@ -78,7 +87,6 @@ impl Groups {
 pub(super) struct ParquetReader {
     path: String,
     map: Option<Arc<[Source]>>,
-    file: StoreFile,
     decoder: Decoder,
     schema: SchemaRef,
     rows: i64,
@@ -166,7 +174,7 @@ enum Decoder {
     Halves(Box<Halves>),
     Portions(Box<Portions>),
     /// Keeps the columns of the test, so that they are decoded once.
-    RowGroups(Box<ParquetPushDecoder>),
+    RowGroups(Box<Fetched>),
     /// The test is made when the first batch is asked for.
     Tested(Option<(Pages, RowFilter)>),
 }
@@ -181,7 +189,10 @@ impl ParquetReader {
             (read.filters, read.test) = (&[], None);
         }
         let damaged = |error| SliceError::parquet(path, None, error);
-        let arrow = arrow_metadata(known.metadata, read.row_numbers).map_err(damaged)?;
+        let arrow = match known.arrow.filter(|_| !read.row_numbers) {
+            Some(arrow) => arrow,
+            None => arrow_metadata(known.metadata, read.row_numbers).map_err(damaged)?,
+        };
         let (mask, mut groups) = match &read.map {
             None => (
                 projection(&arrow, read.columns),
@@ -207,20 +218,30 @@ impl ParquetReader {
             .map(|test| row_predicate(&arrow, test, read.map.clone()));
         let batch_rows = fitting_rows(arrow.metadata(), &mask, read.batch_rows);
         check_ranges(path, &file, arrow.metadata(), &mask, &groups)?;
-        let pages = Pages {
+        let mut pages = Pages {
             file: PageFile(file.clone()),
             arrow,
             mask,
             groups,
             batch_rows,
+            rows: None,
         };
+        let mut test = test;
+        if let Some(lookup) = read.lookup.filter(|_| !read.row_numbers)
+            && let Some((groups, rows)) = lookup.select(path, &pages)?
+        {
+            (pages.groups, pages.rows, test) = (groups, Some(rows), None);
+        }
         // A column of row numbers belongs to no leaf: it cannot be given to some columns.
         let decoder = match test {
-            test if !read.row_numbers && Portions::fit(&pages) => {
+            test if !read.row_numbers && pages.rows.is_none() && Portions::fit(&pages) => {
                 Decoder::Portions(Box::new(Portions::open(&pages, test)))
             }
+            None if pages.rows.is_some() => {
+                Decoder::RowGroups(Box::new(Fetched::open(path, pages, None)?))
+            }
             None => {
-                let halves = if read.two_threads && !read.row_numbers {
+                let halves = if read.two_threads && !read.row_numbers && pages.rows.is_none() {
                     Halves::open(&pages).map_err(damaged)?
                 } else {
                     None
@@ -234,18 +255,13 @@ impl ParquetReader {
                 Decoder::Tested(Some((pages, RowFilter::new(vec![test]))))
             }
             Some(test) => {
-                let builder = ParquetPushDecoderBuilder::new_with_metadata(pages.arrow)
-                    .with_projection(pages.mask)
-                    .with_row_groups(pages.groups)
-                    .with_batch_size(batch_rows)
-                    .with_row_filter(RowFilter::new(vec![test]));
-                Decoder::RowGroups(Box::new(builder.build().map_err(damaged)?))
+                let test = RowFilter::new(vec![test]);
+                Decoder::RowGroups(Box::new(Fetched::open(path, pages, Some(test))?))
             }
         };
         Ok(Self {
             path: path.to_owned(),
             map: read.map.clone(),
-            file,
             decoder,
             schema,
             rows,
@@ -266,28 +282,61 @@ impl ParquetReader {
                 Err(error) => return Some(Err(self.damaged(error))),
             }
         }
-        let decoder = match &mut self.decoder {
+        match &mut self.decoder {
             Decoder::Pages(pages) => {
                 let batch = pages.next()?;
-                return Some(batch.map_err(|error| self.damaged(error.into())));
+                Some(batch.map_err(|error| self.damaged(error.into())))
             }
             Decoder::Halves(halves) => {
                 let batch = halves.next()?;
-                return Some(batch.map_err(|error| self.damaged(error)));
+                Some(batch.map_err(|error| self.damaged(error)))
             }
             Decoder::Portions(portions) => {
                 let batch = portions.next()?;
-                return Some(batch.map_err(|error| self.damaged(error)));
+                Some(batch.map_err(|error| self.damaged(error)))
             }
-            Decoder::RowGroups(decoder) => decoder,
-            Decoder::Tested(_) => return None,
-        };
+            Decoder::RowGroups(fetched) => fetched.next(),
+            Decoder::Tested(_) => None,
+        }
+    }
+}
+
+/// Batches of a file whose pages are fetched together: a row group at a time, or the chosen rows of one.
+pub(crate) struct Fetched {
+    file: StoreFile,
+    decoder: ParquetPushDecoder,
+}
+
+impl Fetched {
+    pub(crate) fn open(path: &str, pages: Pages, test: Option<RowFilter>) -> Result<Self> {
+        let file = pages.file.0;
+        let mut builder = ParquetPushDecoderBuilder::new_with_metadata(pages.arrow)
+            .with_projection(pages.mask)
+            .with_row_groups(pages.groups)
+            .with_batch_size(pages.batch_rows);
+        if let Some(rows) = pages.rows {
+            builder = builder.with_row_selection(rows);
+        }
+        if let Some(test) = test {
+            builder = builder.with_row_filter(test);
+        }
+        let decoder = builder.build();
+        let decoder = decoder.map_err(|error| SliceError::parquet(path, None, error))?;
+        Ok(Self { file, decoder })
+    }
+}
+
+impl Iterator for Fetched {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let decoder = &mut self.decoder;
         loop {
             let fetched = match decoder.try_decode() {
                 Ok(DecodeResult::Data(batch)) => return Some(Ok(batch)),
                 Ok(DecodeResult::Finished) => return None,
                 Ok(DecodeResult::NeedsData(ranges)) => fetch(&self.file, decoder, ranges),
-                Err(error) => Err(SliceError::parquet(&self.path, None, error)),
+                Err(error) => Err(SliceError::parquet(self.file.path(), None, error)),
             };
             if let Err(error) = fetched {
                 return Some(Err(error));
@@ -311,7 +360,7 @@ fn fetch(
 }
 
 /// Before pages are read: their lengths are believed as far as their column chunk goes.
-fn check_ranges(
+pub(crate) fn check_ranges(
     path: &str,
     file: &StoreFile,
     metadata: &ParquetMetaData,

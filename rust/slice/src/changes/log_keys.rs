@@ -58,6 +58,7 @@ impl LogKeys {
             batch_rows: BATCH_ROWS,
             only_rows: false,
             evolution: None,
+            parts: None,
         };
         let mut batches = VecDeque::new();
         for chosen in choose_blocks(&sources, &BlockFilter::default())?.0 {

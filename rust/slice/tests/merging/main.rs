@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod filters;
+mod lookups;
 mod positions;
 mod spill;
 mod support;

@@ -106,6 +106,7 @@ impl Slice {
             },
             filter: BlockFilter::default(),
             incoming: Incoming::default(),
+            lookup: None,
             evolution: None,
             filters: Vec::new(),
             batch_rows: 4,
