@@ -31,6 +31,8 @@ PYTHON_CODE := python tests rust/fuzz/seed.py docs/site_hooks.py $(wildcard benc
 FUZZ_SECONDS ?= 30
 BENCH_ARGS ?=
 BENCH_SIZE ?= small
+BASE ?= HEAD~1
+HEAD_COMMIT ?= HEAD
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
@@ -222,6 +224,14 @@ bench-services: $(STAMPS)/bench $(STAMPS)/oracle ## services compared with Apach
 bench-suites: $(STAMPS)/bench $(STAMPS)/s3 ## suites of the field with pyhudi and its peers, of BENCH_SIZE (tiny, small, sf1), and their page; BENCH_ARGS go to the program: --spark needs `make oracle`
 	.venv-bench/bin/python benches/python/suites.py --size $(BENCH_SIZE) $(BENCH_ARGS)
 	.venv-bench/bin/python benches/python/suite_page.py --size $(BENCH_SIZE)
+
+.PHONY: bench-limits
+bench-limits: $(STAMPS)/bench $(STAMPS)/s3 ## each aim of speed beside its peer, written to benches/README.md; BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/limits.py $(BENCH_ARGS)
+
+.PHONY: bench-compare
+bench-compare: $(STAMPS)/bench ## what got slower or faster between BASE and HEAD_COMMIT (HEAD); BENCH_ARGS go to the program
+	.venv-bench/bin/python benches/python/compare_commits.py $(BASE) $(HEAD_COMMIT) $(BENCH_ARGS)
 
 .PHONY: bench-month
 bench-month: $(STAMPS)/bench ## a month of a table: 3,000 small commits with its default services; BENCH_ARGS go to the program

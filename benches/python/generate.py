@@ -108,6 +108,8 @@ def new_table(path: Path, version: int, codec: str) -> pyhudi.HudiTable:
             # One large file a partition, and no rewriting of it by new rows: updates stay in logs.
             "hoodie.copyonwrite.record.size.estimate": "100",
             "hoodie.parquet.small.file.limit": "0",
+            # By default pyhudi compacts file groups with many log files.
+            "hoodie.compact.inline": "false",
             "hoodie.metadata.enable": "false",
         },
     )

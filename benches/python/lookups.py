@@ -277,10 +277,8 @@ def _look_up(
 
     def work(run: int) -> Any:
         found = scan(keys[run])
-        for output in ("to_table", "to_arrow"):
-            if hasattr(found, output):
-                return getattr(found, output)()["id"]
-        return found["id"]
+        read = getattr(found, "to_table", None) or getattr(found, "to_arrow", None)
+        return (read() if read else found)["id"]
 
     def is_right(found: Any, run: int) -> bool:
         there = [key for key in keys[run] if int(key.rsplit("-", 1)[1]) < given.rows]

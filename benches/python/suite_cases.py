@@ -353,8 +353,7 @@ def requests(meter: Meter, name: str, folder: Path, size: Size) -> Figures:
 def _look_up(meter: Meter, life: _Life, system: System, step: int) -> None:
     key = 1 + step * 997
     columns = LineItems.layout.schema.names
-    where = [("l_key", "=", key)]
-    rows = meter.measure("look-up of a key", lambda: system.scan(columns, where), step=step)
+    rows = meter.measure("look-up of a key", lambda: system.get([key], columns), step=step)
     right = life.expected.rows(np.array([key])).to_pylist()
     compare("look-up of a key", rows.to_pylist(), right)
 

@@ -40,7 +40,7 @@ class System(Protocol):
     def delete(self, keys: Keys) -> None:
         """Remove the rows of keys, in one commit."""
 
-    def get(self, keys: list[str], columns: list[str]) -> pa.Table:
+    def get(self, keys: list[Any], columns: list[str]) -> pa.Table:
         """The rows of keys."""
 
     def scan(self, columns: list[str], where: Sequence[Condition]) -> pa.Table:
@@ -81,7 +81,7 @@ class _ArrowSystem:
         batches = [batch.select(columns) for batch in self._read(columns, where)]
         return pa.Table.from_batches([_same(batch, schema) for batch in batches], schema)
 
-    def get(self, keys: list[str], columns: list[str]) -> pa.Table:
+    def get(self, keys: list[Any], columns: list[str]) -> pa.Table:
         return self.scan(columns, [(self._layout.key, "in", keys)])
 
     def query(self, query: Query) -> list[tuple[Any, ...]]:
@@ -117,10 +117,8 @@ class Pyhudi(_ArrowSystem):
     def delete(self, keys: Keys) -> None:
         self._table.delete_keys(pa.table({self._layout.key: keys}))
 
-    def get(self, keys: list[str], columns: list[str]) -> pa.Table:
-        if hasattr(self._table, "get"):
-            return self._table.get(keys, columns=columns)
-        return super().get(keys, columns)
+    def get(self, keys: list[Any], columns: list[str]) -> pa.Table:
+        return self._table.get(keys, columns=columns)
 
     def _read(self, columns: list[str], where: Sequence[Condition]) -> Iterable[pa.RecordBatch]:
         return self._table.scan(columns=columns, where=list(where) or None).to_reader()
@@ -322,7 +320,7 @@ class Spark:
     def _write(self, path: Path, operation: str) -> None:
         self._hudi.write(self._table, input=path, operation=operation, options=self._options)
 
-    def get(self, keys: list[str], columns: list[str]) -> pa.Table:
+    def get(self, keys: list[Any], columns: list[str]) -> pa.Table:
         return self.scan(columns, [(self._layout.key, "in", keys)])
 
     def scan(self, columns: list[str], where: Sequence[Condition]) -> pa.Table:

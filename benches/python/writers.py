@@ -221,9 +221,10 @@ def main() -> None:
     request = Request(
         given.table, given.type, STEPS[given.step].verb, source, given.codec, tuple(given.option)
     )
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     writer.write(request)
-    print(json.dumps({"seconds": time.perf_counter() - start, "peak": _peak()}))
+    used, seconds = time.process_time() - used, time.perf_counter() - start
+    print(json.dumps({"seconds": seconds, "used": used, "peak": _peak()}))
 
 
 def _peak() -> int:

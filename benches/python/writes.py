@@ -44,6 +44,8 @@ class Run:
     cpu: float
     peak: float
     written: float
+    used: float
+    """Processor seconds from the input file to the commit."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ def _write(
         sys.exit(f"{contender.name} failed in step {step}")
     answer = json.loads(done.printed.splitlines()[-1])
     written = written_since(before, table)
-    return Run(answer["seconds"], done.wall, done.cpu, answer["peak"], written)
+    used = answer.get("used", float("nan"))
+    return Run(answer["seconds"], done.wall, done.cpu, answer["peak"], written, used)
 
 
 def _command(
@@ -222,7 +225,7 @@ def _add_spark(
         table = inputs.with_name("tables") / contender.name.replace(" ", "-")
         for step, seconds in spark_writes.run(given, kind, table, inputs, _check_spark(inputs)):
             nothing = float("nan")
-            run = Run(seconds, nothing, nothing, nothing, nothing)
+            run = Run(seconds, nothing, nothing, nothing, nothing, nothing)
             runs[step].setdefault(contender.name, []).append(run)
 
 
