@@ -19,6 +19,7 @@ from typing import Any
 
 import charts
 from suite_cases import MERGES, WORKLOADS
+from suite_systems import is_spark
 from suites import HERE, SIZES, SUITES
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -116,11 +117,15 @@ def _head(suites: Mapping[str, Suite]) -> str:
     loads = [suite["load"] for suite in suites.values()]
     notes = "".join(dict.fromkeys(f" {each['note']}" for each in suites.values() if each["note"]))
     sizes = ", ".join(sorted({suite["size"] for suite in suites.values()}))
+    peers, spark = "deltalake and pyiceberg", ""
+    if any(is_spark(run["system"]) for suite in suites.values() for run in suite["runs"]):
+        peers, spark = "deltalake, pyiceberg and Apache Hudi on Spark", _SPARK
+        versions += ", Apache Hudi 1.2.0"
     runs = " to ".join(map(str, dict.fromkeys((rounds[0], rounds[-1]))))
     runs = f"medians of {runs} runs" if rounds[-1] > 1 else "of one run"
     return f"""# Benchmarks: suites of the field
 
-This page compares pyhudi with deltalake, pyiceberg and Apache Hudi on Spark in five public suites, run small on one machine. You can repeat it:
+This page compares pyhudi with {peers} in five public suites, run small on one machine. You can repeat it:
 
 ```sh
 make bench-suites BENCH_SIZE=small BENCH_ARGS="--runs 3"
@@ -133,14 +138,15 @@ make bench-suites BENCH_SIZE=small BENCH_ARGS="--runs 3"
 - Figures are **processor seconds**, {runs}, because other work ran on the machine (load {min(loads):.1f} to {max(loads):.1f}); elapsed times are in the raw figures only.{notes}
 - Every system has its **defaults**. pyhudi's defaults include a metadata table with a record index, cleaning, archiving and compaction; deltalake and pyiceberg leave maintenance to you. `deltalake compacted` compacts and vacuums each round.
 - **Guarantees differ.** pyhudi checks keys and orders rows of one key. deltalake and pyiceberg append without checking keys.
-- Apache Hudi, where it ran, has one warm JVM (`local[2]`). It does fewer operations of the stream and of YCSB; its figures are per operation. Spark adds up its own answers, and pyarrow those of the others.
-- pyiceberg has a catalog in SQLite. deltalake reads with its own engine, DataFusion.
+{spark}- pyiceberg has a catalog in SQLite. deltalake reads with its own engine, DataFusion.
 - All answers were compared with computed ones. A wrong answer ends a run, and none did.
 
-Versions: {versions}, Apache Hudi 1.2.0.
+Versions: {versions}.
 """
 
 
+_SPARK = """- Apache Hudi runs in one warm JVM (`local[2]`). It does fewer operations of the stream and of YCSB; its figures are per operation. Spark adds up its own answers, and pyarrow those of the others.
+"""
 _TAIL = """## Raw figures
 
 `make bench-suites` keeps every run in `build/bench/suites/SIZE`, and `benches/python/suite_page.py` makes this page from them. `BENCH_SIZE=sf1` runs TPC-H's scale factor 1 and 30,000 streamed commits;
