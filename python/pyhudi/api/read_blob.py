@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyhudi.errors import MissingFile, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.semi_structured import is_blob
 from pyhudi.storage.option_names import BY_SCHEME
-from pyhudi.storage.options import is_hdfs, is_remote, scheme_of
+from pyhudi.storage.options import check_no_credentials, is_hdfs, is_remote, scheme_of
 from pyhudi.storage.storage import Storage
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class _Stores:
             uri = self._default_root()
         if not is_remote(uri):
             return Storage("/" if uri in ("file://", "/") else uri)
+        check_no_credentials(uri, f"a reference of column {self._column!r}")
         if self._options is not None:
             return Storage(uri, self._options)
         names = BY_SCHEME.get(scheme_of(self._table.uri) or "")

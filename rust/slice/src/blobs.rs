@@ -108,7 +108,7 @@ enum Place<'a> {
     File {
         path: &'a str,
         root: String,
-        below: &'a str,
+        below: String,
         /// Offset and length; none for the whole file.
         range: Option<(u64, u64)>,
     },
@@ -265,9 +265,11 @@ impl<'a> Blobs<'a> {
 }
 
 /// The root and what is below it: `s3://bucket` and `a/b.bin`.
-fn split(path: &str) -> Option<(String, &str)> {
+fn split(path: &str) -> Option<(String, String)> {
     if let Some(below) = path.strip_prefix('/') {
-        return Some((String::new(), below)).filter(|_| !below.is_empty());
+        // `//a/b` is a host and a path to Hudi, without the scheme that would say of what.
+        let is_path = !below.starts_with('/') || below.starts_with("//");
+        return Some((String::new(), normalize(below).filter(|_| is_path)?));
     }
     let (scheme, rest) = path.split_once(":/")?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -280,11 +282,27 @@ fn split(path: &str) -> Option<(String, &str)> {
         None => ("", rest),
     };
     let root = format!("{}://{authority}", scheme.to_ascii_lowercase());
-    Some((root, below)).filter(|_| !below.is_empty())
+    Some((root, normalize(below)?))
+}
+
+/// The path without empty parts and dot parts, as Hudi opens it (`StoragePath`); none if nothing is
+/// left, or if it leads above the root.
+fn normalize(path: &str) -> Option<String> {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/")).filter(|normal| !normal.is_empty())
 }
 
 fn open<'a>(places: &[Place<'a>], stores: &[(String, Store)]) -> Result<Files<'a>> {
-    let mut wanted: HashMap<&str, Vec<(&'a str, &'a str)>> = HashMap::new();
+    let mut wanted: HashMap<&str, Vec<(&'a str, &str)>> = HashMap::new();
     for place in places {
         if let Place::File {
             path, root, below, ..
@@ -293,7 +311,7 @@ fn open<'a>(places: &[Place<'a>], stores: &[(String, Store)]) -> Result<Files<'a
             wanted
                 .entry(root.as_str())
                 .or_default()
-                .push((*path, *below));
+                .push((*path, below.as_str()));
         }
     }
     let mut files = Files::new();
@@ -531,12 +549,16 @@ mod tests {
 
     #[test]
     fn roots_are_storages() {
-        let told = |path| split(path).map(|(root, below)| (root, below.to_owned()));
         let is = |root: &str, below: &str| Some((root.to_owned(), below.to_owned()));
-        assert_eq!(told("S3A://b/c/d.bin"), is("s3a://b", "c/d.bin"));
-        assert_eq!(told("file:/c/d"), is("file://", "c/d"));
-        assert_eq!(told("file:///c/d"), is("file://", "c/d"));
-        assert_eq!(told("/c/d"), is("", "c/d"));
-        assert_eq!(told("c:d/e"), None);
+        assert_eq!(split("S3A://b/c/d.bin"), is("s3a://b", "c/d.bin"));
+        assert_eq!(split("file:/c/d"), is("file://", "c/d"));
+        assert_eq!(split("file:///c/d"), is("file://", "c/d"));
+        assert_eq!(split("/c/d"), is("", "c/d"));
+        assert_eq!(split("c:d/e"), None);
+        assert_eq!(split("s3://b//c/./x/../d/"), is("s3://b", "c/d"));
+        assert_eq!(split("///c//d"), is("", "c/d"));
+        for nothing in ["s3://b/..", "s3://b/c/..", "/../c", "//", "//a/b"] {
+            assert_eq!(split(nothing), None, "{nothing}");
+        }
     }
 }

@@ -76,7 +76,7 @@ impl Service {
         let counted = self
             .tries
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tries| {
-                (tries < FIRST_TRIES).then_some(tries + 1)
+                (tries < FIRST_TRIES).then(|| tries + 1)
             });
         match counted {
             // The kind that is not tried again.
@@ -98,5 +98,42 @@ fn has_short_answer(request: &HttpRequest) -> bool {
         "GET" => names.any(|name| name == "list-type" || name == "comp"),
         "POST" => names.any(|name| ["delete", "uploads", "comp"].contains(&name)),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Refusing;
+
+    #[async_trait]
+    impl HttpService for Refusing {
+        async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
+            Err(refused())
+        }
+    }
+
+    fn refused() -> HttpError {
+        HttpError::new(HttpErrorKind::Connect, std::io::Error::other("refused"))
+    }
+
+    fn kinds(tries: usize, count: usize) -> Vec<HttpErrorKind> {
+        let service = Service {
+            inner: HttpClient::new(Refusing),
+            tries: AtomicUsize::new(tries),
+        };
+        let errors = (0..count).map(|_| service.unanswered(refused()));
+        errors.map(|error| error.kind()).collect()
+    }
+
+    #[test]
+    fn connections_that_fail_are_retried_if_the_service_has_answered_before() {
+        let mut before = vec![HttpErrorKind::Connect; FIRST_TRIES];
+        before.push(HttpErrorKind::Unknown);
+        assert_eq!(kinds(0, FIRST_TRIES + 1), before);
+        let after = vec![HttpErrorKind::Connect; FIRST_TRIES + 1];
+        assert_eq!(kinds(ANSWERED, FIRST_TRIES + 1), after);
     }
 }
