@@ -49,8 +49,7 @@ def hudi_says(told: Told, *partitions: str) -> Iterator[None]:
         wanted = [r.startswith(partitions) and k.startswith(column) for r, k in rows]
         pairs = zip(found["value"].to_pylist(), wanted, strict=True)
         values = pa.array([record if is_it else value for value, is_it in pairs], pa.binary())
-        arrays = [found["route"], found["key"], values]
-        return pa.RecordBatch.from_arrays(arrays, schema=found.schema)
+        return found.set_column(found.schema.get_field_index("value"), "value", values)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FactsTask, "_facts_of", replaced)

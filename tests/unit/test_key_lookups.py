@@ -38,14 +38,14 @@ def test_key_lookup_lists_partition_of_key_only(
     table: HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    data_files = MetadataTable.data_files
+    add_data_files = MetadataTable.add_data_files
 
-    def counted(self: MetadataTable, partitions: Iterable[str]) -> Any:
+    def counted(self: MetadataTable, builder: Any, partitions: Iterable[str]) -> Any:
         wanted = list(partitions)
         asked.extend(wanted)
-        return data_files(self, wanted)
+        return add_data_files(self, builder, wanted)
 
-    monkeypatch.setattr(MetadataTable, "data_files", counted)
+    monkeypatch.setattr(MetadataTable, "add_data_files", counted)
     scan = table.scan(where="id = 'k011'")
     assert scan.to_arrow()["v"].to_pylist() == [11]
     assert asked == ["p3"]
