@@ -159,6 +159,53 @@ pub(super) fn narrowed(
     ))
 }
 
+/// Bytes from which on a bound may be the beginning of a longer value.
+const CUT_SHORT: usize = 16;
+
+/// Whether a bound may be the beginning of a longer value that is gone.
+///
+/// An upper bound that is cut short ends with a greater byte or character than the value has there.
+pub(super) fn are_cut_short(bounds: &Bounds, values: &Values<'_>, gone: &[Range<usize>]) -> bool {
+    [&bounds.0, &bounds.1]
+        .into_iter()
+        .filter(|bound| bound.len() >= CUT_SHORT)
+        .any(|bound| {
+            let begin = bound.get(..bound.len() / 2).unwrap_or_default();
+            let mut all = gone.iter().flat_map(Range::clone);
+            all.any(|at| {
+                let value = values.value(at).unwrap_or_default();
+                value.len() > bound.len() && value.starts_with(begin)
+            })
+        })
+}
+
+/// Whether bounds of a column were not those of its pages, and some page lost a bound.
+pub(super) fn may_be_of_removed(
+    (least, greatest): (Option<&[u8]>, Option<&[u8]>),
+    before: &[Option<Bounds>],
+    after: &[Option<Bounds>],
+    order: Order,
+) -> bool {
+    let differs = |bound: Option<&[u8]>, wanted| {
+        let was = of_pages(before, wanted, order);
+        bound.is_some() && was.as_deref() != bound && was != of_pages(after, wanted, order)
+    };
+    differs(least, Ordering::Less) || differs(greatest, Ordering::Greater)
+}
+
+/// The least or the greatest bound of the pages.
+fn of_pages(bounds: &[Option<Bounds>], wanted: Ordering, order: Order) -> Option<Vec<u8>> {
+    let each = bounds
+        .iter()
+        .flatten()
+        .map(|(least, greatest)| match wanted {
+            Ordering::Less => least.as_slice(),
+            _ => greatest.as_slice(),
+        });
+    let found = each.reduce(|one, other| order.choose(wanted, one, other));
+    found.map(<[u8]>::to_vec)
+}
+
 /// Bounds of a column: as they were where they were not those of its pages.
 pub(super) fn of_column(
     (least, greatest): (Option<&[u8]>, Option<&[u8]>),
@@ -166,21 +213,10 @@ pub(super) fn of_column(
     after: &[Option<Bounds>],
     order: Order,
 ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
-    let all = |bounds: &[Option<Bounds>], wanted: Ordering| {
-        let each = bounds
-            .iter()
-            .flatten()
-            .map(|(least, greatest)| match wanted {
-                Ordering::Less => least.as_slice(),
-                _ => greatest.as_slice(),
-            });
-        let found = each.reduce(|one, other| order.choose(wanted, one, other));
-        found.map(<[u8]>::to_vec)
-    };
     let bound = |bound: Option<&[u8]>, wanted| {
         let bound = bound?;
-        let now = all(after, wanted)?;
-        let was = all(before, wanted).is_some_and(|was| was == bound);
+        let now = of_pages(after, wanted, order)?;
+        let was = of_pages(before, wanted, order).is_some_and(|was| was == bound);
         Some(if was { now } else { bound.to_vec() })
     };
     (

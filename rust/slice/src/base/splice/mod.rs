@@ -1,5 +1,6 @@
 //! A column of a row group without some of its rows: pages that lose none are copied, the others
-//! are unpacked, cut and packed again. No value is decoded, and dictionaries stay as they are.
+//! are unpacked, cut and packed again. No value is decoded. A dictionary stays as it is, but for
+//! values that no row has any more: they are blanked, since a user may delete rows to erase them.
 
 mod bounds;
 mod hybrid;
@@ -68,10 +69,10 @@ impl Chunk<'_> {
         }
         let mut out = Out::new(self, stay, order)?;
         let done = out.write_all(&mut packer)?;
-        match done {
-            Some(()) => out.finish().map(Some),
-            None => Ok(None),
+        if done.is_none() || out.has_bounds_of_removed_values() {
+            return Ok(None);
         }
+        out.finish().map(Some)
     }
 
     fn is_bounded(&self) -> bool {
@@ -120,6 +121,25 @@ struct Out<'a> {
     /// Bounds of the pages that there were.
     before: Vec<Option<Bounds>>,
     gone: Gone,
+    /// How the pages that are cut use each value of the dictionary.
+    uses: Vec<Use>,
+    /// Which pages are copied.
+    copied: Vec<bool>,
+}
+
+/// Whether rows have a value of the dictionary.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    /// A row that stays.
+    by_kept: bool,
+    /// A row that is removed.
+    by_removed: bool,
+}
+
+impl Use {
+    fn is_over(self) -> bool {
+        self.by_removed && !self.by_kept
+    }
 }
 
 impl<'a> Out<'a> {
@@ -137,6 +157,8 @@ impl<'a> Out<'a> {
             order,
             ty: metadata.column_type(),
             reader: SerializedPageReader::new(part, metadata, stay.len(), Some(locations))?,
+            uses: Vec::new(),
+            copied: Vec::new(),
             sink: TrackedWrite::new(Vec::with_capacity(chunk.pages.len())),
             dictionary_bytes: 0,
             notes: Vec::new(),
@@ -175,6 +197,7 @@ impl<'a> Out<'a> {
                 let Some(values) = self.plain(buf, num_values as usize) else {
                     return Ok(None);
                 };
+                self.uses = vec![Use::default(); values.len()];
                 Some(values)
             }
             Some(_) => return Ok(None),
@@ -191,7 +214,9 @@ impl<'a> Out<'a> {
             row = end;
             let note = self.note(number, rows.len());
             self.before.push(note.bounds.clone());
-            let written = if rows.count_set_bits() == rows.len() {
+            let is_whole = rows.count_set_bits() == rows.len();
+            self.copied.push(is_whole);
+            let written = if is_whole {
                 self.copy(location.offset as u64, note)?
             } else {
                 self.cut(&rows, note, dictionary.as_ref(), packer)?
@@ -200,7 +225,105 @@ impl<'a> Out<'a> {
                 return Ok(None);
             }
         }
-        Ok((row == self.stay.len()).then_some(()))
+        if row != self.stay.len() {
+            return Ok(None);
+        }
+        match dictionary {
+            Some(dictionary) => self.blank_unused(&dictionary, packer),
+            None => Ok(Some(())),
+        }
+    }
+
+    /// Blanks the values of the dictionary that only removed rows had.
+    fn blank_unused(&mut self, dictionary: &Values<'_>, packer: &mut Packer) -> Result<Option<()>> {
+        if !self.uses.iter().any(|each| each.is_over()) {
+            return Ok(Some(()));
+        }
+        if self.count_uses_of_copied_pages(dictionary)?.is_none() {
+            return Ok(None);
+        }
+        let is_over: Vec<bool> = self.uses.iter().map(|each| each.is_over()).collect();
+        if !is_over.contains(&true) {
+            return Ok(Some(()));
+        }
+        let Some(values) = dictionary.blank(&is_over) else {
+            return Ok(None);
+        };
+        let page = Page::DictionaryPage {
+            buf: packer.pack(&values)?,
+            num_values: dictionary.len() as u32,
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        };
+        let page = CompressedPage::new(page, values.len());
+        let mut sink = TrackedWrite::new(Vec::with_capacity(self.chunk.pages.len()));
+        let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+        self.gone.before += dictionary.plain_size();
+        self.gone.after += values.len();
+        let old = std::mem::replace(&mut self.sink, sink).into_inner()?;
+        let pages = old.get(self.dictionary_bytes..).unwrap_or_default();
+        let end = written.bytes_written;
+        self.sink.write_all(pages)?;
+        for (offset, _) in &mut self.notes {
+            *offset += end as i64 - self.dictionary_bytes as i64;
+        }
+        self.dictionary_bytes = end as usize;
+        Ok(Some(()))
+    }
+
+    /// Reads the pages that were copied for the values that they use.
+    fn count_uses_of_copied_pages(&mut self, dictionary: &Values<'_>) -> Result<Option<()>> {
+        let part = Part {
+            begin: self.chunk.begin(),
+            bytes: self.chunk.pages.clone(),
+        };
+        let locations = Some(self.chunk.offsets.page_locations().clone());
+        let metadata = self.chunk.metadata;
+        let mut reader =
+            SerializedPageReader::new(Arc::new(part), metadata, self.stay.len(), locations)?;
+        reader.get_next_page()?;
+        let most = metadata.column_descr().max_def_level() as u32;
+        for is_copied in &self.copied {
+            if !is_copied {
+                reader.skip_next_page()?;
+                continue;
+            }
+            let Some(Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                ..
+            }) = reader.get_next_page()?
+            else {
+                return Ok(None);
+            };
+            if encoding == Encoding::PLAIN {
+                continue;
+            }
+            let Some(indexes) = indexes_of(buf, num_values as usize, most, dictionary) else {
+                return Ok(None);
+            };
+            indexes.mark(0..indexes.len(), |index| {
+                if let Some(each) = self.uses.get_mut(index) {
+                    each.by_kept = true;
+                }
+            });
+        }
+        Ok(Some(()))
+    }
+
+    /// Whether bounds of the column, which are not those of its pages, may be of removed values.
+    fn has_bounds_of_removed_values(&self) -> bool {
+        let (Some(order), Some(statistics)) = (self.order, self.chunk.metadata.statistics()) else {
+            return false;
+        };
+        let bounds = (statistics.min_bytes_opt(), statistics.max_bytes_opt());
+        let after: Vec<Option<Bounds>> = self
+            .notes
+            .iter()
+            .map(|(_, note)| note.bounds.clone())
+            .collect();
+        bounds::may_be_of_removed(bounds, &self.before, &after, order)
     }
 
     fn plain(&self, bytes: Bytes, count: usize) -> Option<Values<'static>> {
@@ -343,7 +466,26 @@ impl<'a> Out<'a> {
             _ => return None,
         };
         values.keep(&stay, &mut out)?;
+        for run in &stay {
+            values.mark(run.clone(), |index| {
+                if let Some(each) = self.uses.get_mut(index) {
+                    each.by_kept = true;
+                }
+            });
+        }
+        for run in &gone {
+            values.mark(run.clone(), |index| {
+                if let Some(each) = self.uses.get_mut(index) {
+                    each.by_removed = true;
+                }
+            });
+        }
         self.leave(&values, &gone, note);
+        if let Some(bounds) = &note.bounds
+            && bounds::are_cut_short(bounds, &values, &gone)
+        {
+            return None;
+        }
         note.bounds = match (note.bounds.take(), self.order) {
             (Some(bounds), Some(order)) => bounds::narrowed(bounds, &values, &stay, &gone, order),
             _ => None,
@@ -510,6 +652,30 @@ impl<'a> Out<'a> {
         let nans = less(statistics.nan_count_opt(), gone.nans);
         builder.set_statistics(bounds::statistics(statistics, &bounds, nulls, nans))
     }
+}
+
+/// The indexes of a page whose values are in a dictionary. most: the definition level of values.
+fn indexes_of<'a>(
+    mut page: Bytes,
+    rows: usize,
+    most: u32,
+    dictionary: &'a Values<'_>,
+) -> Option<Values<'a>> {
+    let mut values = rows;
+    if most > 0 {
+        let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
+        page.advance(4);
+        if length > page.len() {
+            return None;
+        }
+        let levels = page.split_to(length);
+        let width = (u32::BITS - most.leading_zeros()) as u8;
+        if hybrid::constant(&levels, width, rows) != Some(most) {
+            let levels = hybrid::decode(&levels, width, rows)?;
+            values = levels.iter().filter(|level| **level == most).count();
+        }
+    }
+    Values::indexes(&page, values, dictionary)
 }
 
 /// Runs of rows that stay, and of those that do not.

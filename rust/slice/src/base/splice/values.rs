@@ -85,6 +85,41 @@ impl<'a> Values<'a> {
         }
     }
 
+    /// Calls with the index of each value of a run, where there is a dictionary.
+    pub(super) fn mark(&self, run: Range<usize>, mut mark: impl FnMut(usize)) {
+        if let Self::Indexes(indexes, ..) = self {
+            let run = indexes.get(run).unwrap_or_default();
+            run.iter().for_each(|index| mark(*index as usize));
+        }
+    }
+
+    /// How many bytes they have in the encoding PLAIN.
+    pub(super) fn plain_size(&self) -> usize {
+        match self {
+            Self::Fixed(bytes, _) | Self::Texts(bytes, _) => bytes.len(),
+            Self::Bits(bits) => bits.len().div_ceil(8),
+            Self::Indexes(..) => 0,
+        }
+    }
+
+    /// All values of a dictionary in the encoding PLAIN, with those that are marked as empty texts
+    /// or zeros.
+    pub(super) fn blank(&self, is_blank: &[bool]) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.plain_size());
+        for (at, is_blank) in is_blank.iter().enumerate() {
+            match self {
+                Self::Fixed(_, width) if *is_blank => out.resize(out.len() + width, 0),
+                Self::Fixed(..) => out.extend_from_slice(self.value(at)?),
+                Self::Texts(..) if *is_blank => out.extend([0; 4]),
+                Self::Texts(bytes, begins) => {
+                    out.extend_from_slice(bytes.get(*begins.get(at)?..*begins.get(at + 1)?)?);
+                }
+                Self::Bits(_) | Self::Indexes(..) => return None,
+            }
+        }
+        Some(out)
+    }
+
     /// Appends those that stay.
     pub(super) fn keep(&self, stay: &[Range<usize>], out: &mut Vec<u8>) -> Option<()> {
         match self {
