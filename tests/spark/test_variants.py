@@ -87,6 +87,43 @@ def test_variants_are_written_by_spark(kind: Any, spark: SparkSession, tmp_path:
     assert json_of(read(spark, base)) == loaded(wanted)
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_variants_of_a_frame_are_written_to_another_table(
+    kind: Any, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Frames of Spark 3.5 have structs, which rewrites and merges keep as well."""
+    options = {"hoodie.compact.inline": "false"}
+    table = pyhudi.create_table(tmp_path / "a", SCHEMA, key="id", order_by="ts", type=kind)
+    values = pyhudi.variant_from_json(list(TEXTS.values()))
+    table.insert(pa.table({"id": list(TEXTS), "v": values, "ts": [1, 1, 1]}))
+    frame = read(spark, str(tmp_path / "a"))
+    base = str(tmp_path / "b")
+    copy = pyhudi.create_table(
+        base,
+        SCHEMA,
+        key="id",
+        order_by="ts",
+        type=kind,
+        engine=SparkEngine(spark),
+        options=options,
+    )
+    copy.upsert(frame)
+    changed = frame.selectExpr("if(id = 'a', 'd', id) id", "v", "2L ts")
+    merge = copy.merge(changed).when_matched_update_all().when_not_matched_insert_all()
+    merge.execute()
+    copy.upsert(spark.sql("select 'b' id, 3L ts"), partial=True)
+    copy.delete("id = 'c'")
+    wanted = loaded({"a": TEXTS["a"], "b": None, "d": TEXTS["a"]})
+    assert json_of(read(spark, base)) == wanted
+    if kind == "mor":
+        copy.compact()
+    copy.cluster(sort_by="id")
+    assert json_of(read(spark, base)) == wanted
+    found = pyhudi.open_table(base).scan().to_arrow()
+    assert found.schema.field("v").metadata[b"hudi_type"] == b"VARIANT"
+    assert not pyhudi.open_table(base).check(deep=True).findings
+
+
 def test_structs_are_written_to_a_variant_column(spark: SparkSession, tmp_path: Path) -> None:
     """As Spark 3.5 has them."""
     base = str(tmp_path / "t")
