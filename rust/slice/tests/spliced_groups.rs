@@ -110,6 +110,7 @@ impl Folder {
             two_threads: true,
             base_part: None,
             spill: None,
+            lookup: None,
         }
     }
 }
@@ -277,9 +278,32 @@ fn rows_that_stay_are_as_they_were() {
             let names = found.column(2).as_string::<i32>();
             assert!(names.iter().all(|name| name == Some("b.parquet")));
             check_footer(&folder, "b.parquet", &found, &format!("{codec:?} {name}"));
+            if codec == Codec::Uncompressed {
+                check_erased(&folder.0.join("b.parquet"), &written, &stay, name);
+            }
             std::fs::remove_file(folder.0.join("b.parquet")).unwrap();
         }
         std::fs::remove_file(folder.0.join("a.parquet")).unwrap();
+    }
+}
+
+/// No byte of a file without compression has a text that only removed rows had.
+fn check_erased(file: &std::path::Path, rows: &RecordBatch, stay: &BooleanArray, case: &str) {
+    let bytes = std::fs::read(file).unwrap();
+    for name in [RECORD_KEY, "many"] {
+        let texts = rows.column_by_name(name).unwrap().as_string::<i32>();
+        let is_there = |text: &str| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        let long = |row: &usize| texts.value(*row).len() >= "many 100000".len() || name != "many";
+        let removed = (0..rows.num_rows()).filter(|row| !stay.value(*row) && long(row));
+        for row in removed.take(20) {
+            assert!(!is_there(texts.value(row)), "{case} {name} {row}");
+        }
+        let kept = (0..rows.num_rows()).find(|row| stay.value(*row)).unwrap();
+        assert!(is_there(texts.value(kept)), "{case} {name}");
     }
 }
 

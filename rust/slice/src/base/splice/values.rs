@@ -88,8 +88,9 @@ impl<'a> Values<'a> {
     /// Calls with the index of each value of a run, where there is a dictionary.
     pub(super) fn mark(&self, run: Range<usize>, mut mark: impl FnMut(usize)) {
         if let Self::Indexes(indexes, ..) = self {
-            let run = indexes.get(run).unwrap_or_default();
-            run.iter().for_each(|index| mark(*index as usize));
+            for index in indexes.get(run).unwrap_or_default() {
+                mark(*index as usize);
+            }
         }
     }
 
