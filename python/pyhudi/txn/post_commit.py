@@ -1,4 +1,7 @@
-"""Post-commit steps. A failure here is a warning, because the commit has already succeeded."""
+"""The outcome of a commit, and the steps after it.
+
+A failure of such a step is a warning, because the commit has already succeeded.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from pyhudi.config.log import logger, warn
 from pyhudi.errors import (
     AfterCommitWarning,
     CommitConflict,
+    CommitUnknown,
     InterruptedAfterCommit,
+    LockTimeout,
+    retryable_conflict,
     without_hint,
 )
 
@@ -44,3 +50,31 @@ def warn_on_failure(
             f"{uri}: {done}; {what} after it is left to {until}: {without_hint(error)}",
             AfterCommitWarning,
         )
+
+
+def try_step(uri: str, instant: str, step: Callable[[], None]) -> None:
+    """Run a step that the next writer can repeat; a failure is a warning."""
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - an error would look like a failed commit
+        cause = without_hint(error)
+        warn(
+            f"{uri}: committed as {instant}, but a post-commit step failed and is left to the "
+            f"next writer: {cause}",
+            AfterCommitWarning,
+        )
+
+
+def outcome_error(instant: str, error: Exception) -> CommitUnknown:
+    """Return the error of a write that may be committed or not."""
+    lost_lock = isinstance(error, LockTimeout)
+    cause = "the table's lock was lost" if lost_lock else "the storage failed"
+    return CommitUnknown(
+        f"{cause} while {instant} was being committed: it may be committed or not",
+        instant=instant,
+    )
+
+
+def rollback_error(action: str, instant: str) -> CommitConflict:
+    """Return the error of a write that another writer rolled back."""
+    return retryable_conflict(f"the {action} {instant} was rolled back by another writer")

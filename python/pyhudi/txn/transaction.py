@@ -33,16 +33,11 @@ from typing import TYPE_CHECKING
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.config.log import warn
 from pyhudi.errors import (
     AfterCommitError,
-    AfterCommitWarning,
     CommitConflict,
-    CommitUnknown,
     InterruptedAfterCommit,
-    LockTimeout,
     retryable_conflict,
-    without_hint,
 )
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
@@ -62,6 +57,7 @@ from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
 from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.post_commit import outcome_error, rollback_error, try_step
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -321,7 +317,7 @@ class Transaction:
         if not conflicts.is_satisfied(self._check_alive) and not self._is_committed(completion):
             self._pending.delete_completed_file(completion)
             self._publishing = False
-            raise self._conflict_error()
+            raise rollback_error(self._pending.action, self.instant)
         self._state = State.COMPLETED
 
     def _is_committed(self, completion: str) -> bool:
@@ -345,10 +341,6 @@ class Transaction:
         commit = timeline.archive.find(self.instant, action)
         return None if commit is None else timeline.archive.commit_metadata(commit)
 
-    def _conflict_error(self) -> CommitConflict:
-        msg = f"the {self._pending.action} {self.instant} was rolled back by another writer"
-        return retryable_conflict(msg)
-
     def _run_post_commit_steps(self, table: TableSnapshot, commit: Commit) -> None:
         """Run the post-commit steps; a failure does not undo the commit."""
         for step in self._post_commit_steps:
@@ -364,15 +356,7 @@ class Transaction:
         self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
 
     def _try(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-        except Exception as error:  # noqa: BLE001 - an error would look like a failed commit
-            cause = without_hint(error)
-            warn(
-                f"{self._table.storage.uri}: committed as {self.instant}, but a post-commit "
-                f"step failed and is left to the next writer: {cause}",
-                AfterCommitWarning,
-            )
+        try_step(self._table.storage.uri, self.instant, step)
 
     def withdraw(self, started_paths: Iterable[str] | None = None) -> None:
         """End a write that has nothing to commit, without a commit or a rollback.
@@ -406,13 +390,13 @@ class Transaction:
                 # The next writer rolls back; the caller needs the first error.
                 error.__context__ = secondary
                 if self._publishing and isinstance(error, Exception):
-                    raise self._outcome_unknown_error(error) from error
+                    raise outcome_error(self.instant, error) from error
         if (
             self._is_rolled_back
             and isinstance(error, Exception)
             and not isinstance(error, CommitConflict)
         ):
-            raise self._conflict_error() from error
+            raise rollback_error(self._pending.action, self.instant) from error
         if published and isinstance(error, KeyboardInterrupt):
             raise InterruptedAfterCommit(self.instant) from error
         if published and isinstance(error, Exception):
@@ -420,14 +404,6 @@ class Transaction:
                 f"committed as {self.instant}; a post-commit step failed: {error}",
                 instant=self.instant,
             ) from error
-
-    def _outcome_unknown_error(self, error: Exception) -> CommitUnknown:
-        lost_lock = isinstance(error, LockTimeout)
-        cause = "the table's lock was lost" if lost_lock else "the storage failed"
-        return CommitUnknown(
-            f"{cause} while {self.instant} was being committed: it may be committed or not",
-            instant=self.instant,
-        )
 
     def roll_back(self) -> None:
         """Roll the write back, unless it is complete or removed."""
