@@ -104,34 +104,30 @@ impl GroupFile<'_> {
 /// Data files as they are listed, in any order.
 #[derive(Debug, Default)]
 pub struct FileGroupsBuilder {
-    extension: Option<Extension>,
-    partitions: Strings,
-    instants: Strings,
-    tokens: Strings,
-    versions: Strings,
-    ids: String,
-    files: Vec<File>,
+    listed: Listed,
 }
 
 impl FileGroupsBuilder {
     /// extension: that of base files; none for any format of data tables.
     pub fn new(extension: Option<Extension>) -> Self {
-        Self {
+        let listed = Listed {
             extension,
-            ..Self::default()
-        }
+            ..Listed::default()
+        };
+        Self { listed }
     }
 
     /// Adds a partition, which need not have files. Returns its number.
     pub fn add_partition(&mut self, path: &str) -> u32 {
-        self.partitions.add(path)
+        self.listed.partitions.add(path)
     }
 
     /// Adds a file of a partition; false if its name refers to an unsupported format. Other files than
     /// data files are ignored.
     #[must_use]
     pub fn add_file(&mut self, partition: u32, name: &str, size: i64) -> bool {
-        let (file_id, token, instant, version, kind) = match parse_name(name, self.extension) {
+        let (file_id, token, instant, version, kind) = match parse_name(name, self.listed.extension)
+        {
             FileName::Unsupported => return false,
             FileName::Other => return true,
             FileName::Base {
@@ -156,36 +152,30 @@ impl FileGroupsBuilder {
             }
         };
         // A group with change logs alone is a group too.
+        let listed = &mut self.listed;
         let file = File {
-            id_start: self.ids.len() as u64,
+            id_start: listed.ids.len() as u64,
             id_len: file_id.len() as u32,
             partition,
-            instant: self.instants.add(instant),
-            token: self.tokens.add(token),
+            instant: listed.instants.add(instant),
+            token: listed.tokens.add(token),
             size,
-            version: self.versions.add(version),
+            version: listed.versions.add(version),
             kind,
         };
-        self.ids.push_str(file_id);
-        self.files.push(file);
+        listed.ids.push_str(file_id);
+        listed.files.push(file);
         true
     }
 
     /// The groups of all files.
     pub fn finish(self) -> FileGroups {
-        let Self {
-            extension,
-            partitions,
-            instants,
-            tokens,
-            versions,
-            ids,
-            mut files,
-        } = self;
-        let ranks = partitions.ranks();
+        let mut listed = self.listed;
+        let mut files = std::mem::take(&mut listed.files);
+        let ranks = listed.partitions.ranks();
         let rank = |file: &File| ranks.get(file.partition as usize).copied();
         let order = |a: &File, b: &File| {
-            (rank(a).cmp(&rank(b))).then_with(|| id_of(&ids, a).cmp(id_of(&ids, b)))
+            (rank(a).cmp(&rank(b))).then_with(|| listed.id_of(a).cmp(listed.id_of(b)))
         };
         // Stable, and fast for what is sorted already: files are listed by partition and name.
         files.sort_by(order);
@@ -197,16 +187,7 @@ impl FileGroupsBuilder {
             }
         }
         starts.shrink_to_fit();
-        let listed = Listed {
-            extension,
-            partitions,
-            instants,
-            tokens,
-            versions,
-            ids,
-            files,
-            starts,
-        };
+        (listed.files, listed.starts) = (files, starts);
         FileGroups {
             listed: Arc::new(listed),
             change_logs: false,
@@ -220,12 +201,6 @@ fn number(digits: &str) -> (usize, &str) {
     (digits.len(), digits)
 }
 
-fn id_of<'a>(ids: &'a str, file: &File) -> &'a str {
-    let start = file.id_start as usize;
-    ids.get(start..start + file.id_len as usize)
-        .unwrap_or_default()
-}
-
 /// File groups by partition path and file id, each with its files in the order of their listing. Cheap
 /// to clone.
 #[derive(Debug, Clone)]
@@ -234,7 +209,7 @@ pub struct FileGroups {
     change_logs: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listed {
     extension: Option<Extension>,
     partitions: Strings,
@@ -243,8 +218,17 @@ struct Listed {
     versions: Strings,
     ids: String,
     files: Vec<File>,
-    /// Of each group, the number of its first file.
+    /// Of each group, the number of its first file. Empty while files are added.
     starts: Vec<u32>,
+}
+
+impl Listed {
+    fn id_of(&self, file: &File) -> &str {
+        let start = file.id_start as usize;
+        self.ids
+            .get(start..start + file.id_len as usize)
+            .unwrap_or_default()
+    }
 }
 
 impl FileGroups {
@@ -287,7 +271,7 @@ impl FileGroups {
             .map_or(("", ""), |file| {
                 (
                     self.listed.partitions.get(file.partition),
-                    id_of(&self.listed.ids, file),
+                    self.listed.id_of(file),
                 )
             })
     }
@@ -295,16 +279,22 @@ impl FileGroups {
     /// The number of a group.
     pub fn find(&self, partition: &str, file_id: &str) -> Option<u32> {
         self.listed.partitions.find(partition)?;
+        let at = self.first_from((partition, file_id));
+        ((at as usize) < self.len() && self.key(at) == (partition, file_id)).then_some(at)
+    }
+
+    /// The number of the first group whose key is not less.
+    fn first_from(&self, key: (&str, &str)) -> u32 {
         let (mut low, mut high) = (0, self.len() as u32);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.key(middle).cmp(&(partition, file_id)) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => return Some(middle),
+            if self.key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
-        None
+        low
     }
 
     /// A group's files with their numbers.
@@ -325,7 +315,7 @@ impl FileGroups {
     pub fn file(&self, number: u32) -> Option<GroupFile<'_>> {
         let file = self.listed.files.get(number as usize)?;
         Some(GroupFile {
-            file_id: id_of(&self.listed.ids, file),
+            file_id: self.listed.id_of(file),
             instant: self.listed.instants.get(file.instant),
             token: self.listed.tokens.get(file.token),
             version: self.listed.versions.get(file.version),
@@ -379,16 +369,7 @@ impl FileGroups {
         let Some(number) = self.listed.partitions.find(partition) else {
             return 0;
         };
-        let (mut low, mut high) = (0, self.len() as u32);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.key(middle).0 < partition {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let first = self.numbers(low).start as usize;
+        let first = self.numbers(self.first_from((partition, ""))).start as usize;
         let rest = self.listed.files.get(first..).unwrap_or_default();
         rest.iter()
             .take_while(|file| file.partition == number)

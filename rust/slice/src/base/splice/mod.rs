@@ -303,11 +303,8 @@ impl<'a> Out<'a> {
             let Some(indexes) = indexes_of(buf, num_values as usize, most, dictionary) else {
                 return Ok(None);
             };
-            indexes.mark(0..indexes.len(), |index| {
-                if let Some(each) = self.uses.get_mut(index) {
-                    each.by_kept = true;
-                }
-            });
+            let all = 0..indexes.len();
+            indexes.mark(&[all], &mut self.uses, |each| each.by_kept = true);
         }
         Ok(Some(()))
     }
@@ -318,12 +315,13 @@ impl<'a> Out<'a> {
             return false;
         };
         let bounds = (statistics.min_bytes_opt(), statistics.max_bytes_opt());
-        let after: Vec<Option<Bounds>> = self
-            .notes
-            .iter()
-            .map(|(_, note)| note.bounds.clone())
-            .collect();
-        bounds::may_be_of_removed(bounds, &self.before, &after, order)
+        bounds::may_be_of_removed(bounds, &self.before, &self.after(), order)
+    }
+
+    /// Bounds of the pages that there are now.
+    fn after(&self) -> Vec<Option<Bounds>> {
+        let notes = self.notes.iter();
+        notes.map(|(_, note)| note.bounds.clone()).collect()
     }
 
     fn plain(&self, bytes: Bytes, count: usize) -> Option<Values<'static>> {
@@ -466,20 +464,8 @@ impl<'a> Out<'a> {
             _ => return None,
         };
         values.keep(&stay, &mut out)?;
-        for run in &stay {
-            values.mark(run.clone(), |index| {
-                if let Some(each) = self.uses.get_mut(index) {
-                    each.by_kept = true;
-                }
-            });
-        }
-        for run in &gone {
-            values.mark(run.clone(), |index| {
-                if let Some(each) = self.uses.get_mut(index) {
-                    each.by_removed = true;
-                }
-            });
-        }
+        values.mark(&stay, &mut self.uses, |each| each.by_kept = true);
+        values.mark(&gone, &mut self.uses, |each| each.by_removed = true);
         self.leave(&values, &gone, note);
         if let Some(bounds) = &note.bounds
             && bounds::are_cut_short(bounds, &values, &gone)
@@ -567,11 +553,7 @@ impl<'a> Out<'a> {
 
     fn finish(self) -> Result<Spliced> {
         let rows = self.stay.count_set_bits();
-        let after: Vec<Option<Bounds>> = self
-            .notes
-            .iter()
-            .map(|(_, note)| note.bounds.clone())
-            .collect();
+        let after = self.after();
         let mut offsets = OffsetIndexBuilder::new();
         for (offset, note) in &self.notes {
             offsets.append_row_count(note.rows as i64);

@@ -85,11 +85,15 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Calls with the index of each value of a run, where there is a dictionary.
-    pub(super) fn mark(&self, run: Range<usize>, mut mark: impl FnMut(usize)) {
+    /// Marks the values of runs in a list of the dictionary's values, where there is a dictionary.
+    pub(super) fn mark<T>(&self, runs: &[Range<usize>], marks: &mut [T], mark: impl Fn(&mut T)) {
         if let Self::Indexes(indexes, ..) = self {
-            for index in indexes.get(run).unwrap_or_default() {
-                mark(*index as usize);
+            for run in runs {
+                for index in indexes.get(run.clone()).unwrap_or_default() {
+                    if let Some(value) = marks.get_mut(*index as usize) {
+                        mark(value);
+                    }
+                }
             }
         }
     }
