@@ -126,5 +126,4 @@ def _stop_all() -> None:
             services.stop()
 
 
-# As in `commit_thread.py`: functions of `atexit` run when thread pools accept no more tasks.
-threading._register_atexit(_stop_all)  # type: ignore[attr-defined]  # noqa: SLF001
+threads.call_before_exit(_stop_all)

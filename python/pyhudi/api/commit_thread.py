@@ -173,6 +173,4 @@ def _close_all() -> None:
             thread.log_unobserved()
 
 
-# Functions of `atexit` run when thread pools accept no more tasks, which commits need. This one of
-# the standard library's own thread pools runs earlier.
-threading._register_atexit(_close_all)  # type: ignore[attr-defined]  # noqa: SLF001
+threads.call_before_exit(_close_all)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +24,14 @@ def start(thread: threading.Thread) -> None:
     """Start a thread. Raises `StorageError` if the system refuses it."""
     with _name_thread():
         thread.start()
+
+
+def call_before_exit(function: Callable[[], None]) -> None:
+    """Call a function before the interpreter exits, while thread pools still accept tasks.
+
+    Functions of `atexit` run when they accept no more. The standard library's own pools use this.
+    """
+    threading._register_atexit(function)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 @contextmanager
