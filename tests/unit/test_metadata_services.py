@@ -18,7 +18,7 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, MetadataTableWarning
 from pyhudi.metadata import services
-from pyhudi.metadata.file_group import MetadataGroup
+from pyhudi.metadata.file_group_handle import FileGroupHandle
 from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.services import EXTENSION, compact_group
 from pyhudi.metadata.table_writer import delta_commit
@@ -61,7 +61,7 @@ def test_metadata_base_file_equals_hudi_file(
             if path:
                 (tmp_path / path).parent.mkdir(exist_ok=True)
                 (tmp_path / path).write_bytes(own.storage.read(path))
-        group = MetadataGroup(
+        group = FileGroupHandle(
             scratch,
             slice_.base.path if slice_.base else None,
             tuple(log.path for log in slice_.logs),

@@ -14,7 +14,7 @@ from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.file_group import MetadataGroup, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
 from pyhudi.slices.bootstrap import files_with_sources
 from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.slices.log_blocks import find_corrupt_blocks
@@ -42,9 +42,9 @@ class StatsCheckTask:
     paths: tuple[tuple[str, bool], ...]
     columns: pa.Schema
     """Columns with statistics; empty if there are none."""
-    statistics: tuple[MetadataGroup, ...] = ()
-    of_partitions: tuple[MetadataGroup, ...] = ()
-    filters: tuple[MetadataGroup, ...] = ()
+    statistics: tuple[FileGroupHandle, ...] = ()
+    of_partitions: tuple[FileGroupHandle, ...] = ()
+    filters: tuple[FileGroupHandle, ...] = ()
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
     """The file with the rows of a skeleton, by the skeleton's path."""
 

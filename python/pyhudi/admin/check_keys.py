@@ -19,7 +19,7 @@ from pyhudi.admin.check_findings import Finding, Severity
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.errors import CorruptTable, without_hint
-from pyhudi.metadata.file_group import MetadataGroup
+from pyhudi.metadata.file_group_handle import FileGroupHandle
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 
@@ -64,7 +64,7 @@ class SliceKeys:
 class IndexKeys:
     """The entries of one file group of the record index."""
 
-    group: MetadataGroup
+    group: FileGroupHandle
     number: int
     groups: int
     """Number of file groups, which determines the group of a key."""

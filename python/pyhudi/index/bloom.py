@@ -18,7 +18,7 @@ from pyhudi.config.index_options import MOVE_BLOOM
 from pyhudi.config.metadata_names import BLOOM_FILTERS
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.index.simple import SimpleIndex
-from pyhudi.metadata.file_group import MetadataGroup, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
@@ -29,7 +29,7 @@ class Filters:
     """The location of the bloom filters of a table's base files."""
 
     storage: Storage
-    stored: tuple[MetadataGroup, ...] = ()
+    stored: tuple[FileGroupHandle, ...] = ()
     """The file groups of `bloom_filters`; empty to read file footers."""
 
     def may_hold(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:

@@ -40,7 +40,7 @@ from pyhudi.index.detection import IndexDetector
 from pyhudi.index.live_records import tag_by_rows
 from pyhudi.index.protocol import Index, IndexedTable, TagResult, group_numbers
 from pyhudi.index.simple import in_files
-from pyhudi.metadata.file_group import MetadataGroup
+from pyhudi.metadata.file_group_handle import FileGroupHandle
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.tagged_rows import Tagged, group_values, row_numbers
 from pyhudi.timeline.staleness import newer_timeline
@@ -93,7 +93,7 @@ class PartitionedRecordIndex(RecordIndex):
 class LookupTask:
     """Look up keys in one file group of the index."""
 
-    group: MetadataGroup
+    group: FileGroupHandle
     rows: pa.Array[Any]
     """Numbers of the incoming rows."""
     keys: pa.Array[Any]
@@ -207,7 +207,7 @@ def _by_partition(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
 
 
 def _tasks(
-    groups: Sequence[MetadataGroup], rows: pa.Table, numbers: pa.Array[Any]
+    groups: Sequence[FileGroupHandle], rows: pa.Table, numbers: pa.Array[Any]
 ) -> Iterator[LookupTask]:
     """Return one task for each group of the index that contains any of the keys."""
     if not groups:

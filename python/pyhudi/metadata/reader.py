@@ -37,7 +37,7 @@ from pyhudi.metadata.consistency import (
     is_original,
     may_be_ahead,
 )
-from pyhudi.metadata.file_group import MetadataGroup, groups_of, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of, open_together
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -116,7 +116,7 @@ class MetadataTable:
         """Whether it may have commits that the data table's timeline does not."""
         self._opened: dict[str, _native.MetadataPartition] = {}
         # By name, and by data partition for a partitioned record index.
-        self._groups: dict[tuple[str, str | None], list[MetadataGroup]] = {}
+        self._groups: dict[tuple[str, str | None], list[FileGroupHandle]] = {}
         if for_write:
             _PLANNED_ON[timeline] = self
 
@@ -171,7 +171,7 @@ class MetadataTable:
         with ThreadPool(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 
-    def _groups_of(self, name: str, path: str | None = None) -> list[MetadataGroup]:
+    def _groups_of(self, name: str, path: str | None = None) -> list[FileGroupHandle]:
         """Return `file_groups`, listed once."""
         if (name, path) not in self._groups:
             self._groups[name, path] = self.file_groups(name, path)
@@ -182,7 +182,7 @@ class MetadataTable:
         groups = self._groups_of(RECORD_INDEX, path)
         return open_together(groups) if groups else None
 
-    def file_groups(self, name: str, path: str | None = None) -> list[MetadataGroup]:
+    def file_groups(self, name: str, path: str | None = None) -> list[FileGroupHandle]:
         """Return the file groups of one of its partitions by number, each to be opened by itself.
 
         path: the data partition of a partitioned record index; empty if that has no index. None
@@ -315,7 +315,7 @@ def _parse_config(data: bytes) -> TableConfig:
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 
-def _has_first_files(group: MetadataGroup) -> bool:
+def _has_first_files(group: FileGroupHandle) -> bool:
     """Return whether a file group has only the files that it was built with."""
     return all(map(is_original, group.instants))
 

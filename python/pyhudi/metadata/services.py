@@ -20,7 +20,7 @@ from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, Histor
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.consistency import is_ordinary
-from pyhudi.metadata.file_group import MetadataGroup, groups_of
+from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import (
@@ -276,7 +276,7 @@ EXTENSION = "hfile"
 class CompactGroupTask:
     """Merge one slice into its file group's next base file."""
 
-    group: MetadataGroup
+    group: FileGroupHandle
     slice: FileSlice
     instant: str
     """The instant of the compaction."""

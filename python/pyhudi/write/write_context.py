@@ -23,7 +23,7 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import HistoryUnavailable, SchemaMismatch, retryable_conflict, without_hint
-from pyhudi.index.key_encoding import check_keys, check_paths, keys_are_prefixed
+from pyhudi.index.key_encoding_detection import check_keys, check_paths, keys_are_prefixed
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.replaced_buckets import HashingMetadataParticipant

@@ -15,7 +15,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from pyhudi.errors import MissingFile
 from pyhudi.metadata.changed_slices import is_log_path
-from pyhudi.metadata.file_group import MetadataGroup, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.initial_records import Source
 from pyhudi.metadata.partition_types.base import Change
@@ -103,7 +103,7 @@ class TightTask(RecordTask):
 
     parts: tuple[FactsTask, ...]
     """One for each partition, with its other files."""
-    index: tuple[MetadataGroup, ...]
+    index: tuple[FileGroupHandle, ...]
     """The file groups of `column_stats`."""
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -117,7 +117,7 @@ class TightTask(RecordTask):
 
 
 def tight_tasks(
-    parts: Iterable[FactsTask], index: tuple[MetadataGroup, ...], written_bytes: int
+    parts: Iterable[FactsTask], index: tuple[FileGroupHandle, ...], written_bytes: int
 ) -> Iterator[TightTask]:
     """Return at most `MAX_TASKS` tasks for the parts of each set of columns.
 

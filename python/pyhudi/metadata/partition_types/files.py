@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
-from pyhudi.metadata.file_group import MetadataGroup, groups_of
+from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
@@ -129,7 +129,7 @@ def _may_begin_group(stat: WriteStat) -> bool:
     return stat.log_version is not None or stat.prev_commit == NO_PREVIOUS_COMMIT
 
 
-def _read_listing(group: MetadataGroup, partitions: Collection[str]) -> dict[str, list[str]]:
+def _read_listing(group: FileGroupHandle, partitions: Collection[str]) -> dict[str, list[str]]:
     found = group.open().files(list(partitions))
     columns = (found[name].to_pylist() for name in ("partition", "name", "is_deleted"))
     listed: dict[str, list[str]] = {}

@@ -28,7 +28,7 @@ from pyhudi.config.metadata_options import (
     MetadataOptions,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.file_group import MetadataGroup, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.min_max_pruning import exclude_by_stats
@@ -279,7 +279,7 @@ class RestOfPartitions:
         return skeletons(self._slices(partition)) if self._data.config.bootstrap_path else {}
 
     @cached_property
-    def known(self) -> tuple[MetadataGroup, ...]:
+    def known(self) -> tuple[FileGroupHandle, ...]:
         """The file groups of `column_stats` before the commit."""
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 

@@ -1,4 +1,4 @@
-"""Detects from stored rows how a table encodes its record keys."""
+"""Detects from stored rows how a table encodes its keys, and checks that a write does the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file group of the metadata table, as a task sends it to a worker. It does no I/O."""
+"""A handle to a file group of the metadata table: the files that a task opens on a worker."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pyhudi.timeline import Timeline
 
 
 @dataclass(frozen=True)
-class MetadataGroup:
-    """The newest slice of a file group, to be opened by itself."""
+class FileGroupHandle:
+    """The files of the newest slice of a file group. A worker opens them without a listing."""
 
     storage: Storage
     """The metadata table's storage."""
@@ -47,13 +47,13 @@ class MetadataGroup:
 
 def groups_of(
     storage: Storage, config: TableConfig, timeline: Timeline, slices: Iterable[FileSlice]
-) -> list[MetadataGroup]:
+) -> list[FileGroupHandle]:
     """Return the file groups of slices. storage, config, timeline: the metadata table's."""
     checked = config.version.blocks_need_commit_check
     valid = tuple(instant.requested for instant in timeline.filter_completed()) if checked else None
     start = timeline.blocks_start if checked else None
     return [
-        MetadataGroup(
+        FileGroupHandle(
             storage,
             slice_.base.path if slice_.base else None,
             tuple(log.path for log in slice_.logs),
@@ -64,7 +64,7 @@ def groups_of(
     ]
 
 
-def open_together(groups: Sequence[MetadataGroup]) -> _native.MetadataPartition:
+def open_together(groups: Sequence[FileGroupHandle]) -> _native.MetadataPartition:
     """Open the records of all file groups of a partition, in which a hash locates each key."""
     first = groups[0]
     return _native.MetadataPartition(
