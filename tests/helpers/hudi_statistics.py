@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pyhudi import _native
-from pyhudi.metadata.partition_types.file_stats import FactsTask
+from pyhudi.metadata.partition_types.file_stats import FileStatsTask
 
 _INDEX = "expr_index_i"
 _KEY_OF_COLUMN = 12
@@ -40,9 +40,9 @@ def hudi_says(told: Told, *partitions: str) -> Iterator[None]:
 
     partitions: of the metadata table.
     """
-    facts_of = FactsTask._facts_of
+    facts_of = FileStatsTask._statistics_of
 
-    def replaced(task: FactsTask, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
+    def replaced(task: FileStatsTask, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
         found = facts_of(task, files)
         column, record = _record(task, told)
         rows = zip(found["route"].to_pylist(), found["key"].to_pylist(), strict=True)
@@ -52,11 +52,11 @@ def hudi_says(told: Told, *partitions: str) -> Iterator[None]:
         return found.set_column(found.schema.get_field_index("value"), "value", values)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FactsTask, "_facts_of", replaced)
+        patch.setattr(FileStatsTask, "_statistics_of", replaced)
         yield
 
 
-def _record(task: FactsTask, told: Told) -> tuple[str, bytes]:
+def _record(task: FileStatsTask, told: Told) -> tuple[str, bytes]:
     """The beginning of its keys, and a record of a partition."""
     values = {
         "name": ["f"],

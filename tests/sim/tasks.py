@@ -153,7 +153,7 @@ def compacted(handle: Handle, clock: WorldClock) -> object:
 
 
 def logs_compacted(handle: Handle, clock: WorldClock) -> object:
-    some = LogCompactionOptions(least=2)
+    some = LogCompactionOptions(min_log_files=2)
     return run_service.log_compact(handle, LogCompactionRequest(), some, clock=clock)
 
 
@@ -170,7 +170,7 @@ def cleaned(handle: Handle, clock: WorldClock) -> object:
 
 
 def archived(handle: Handle, clock: WorldClock) -> object:
-    return run_service.archive(handle, ArchiveOptions(least=1, most=2), clock=clock)
+    return run_service.archive(handle, ArchiveOptions(min_commits=1, max_commits=2), clock=clock)
 
 
 def indexed(handle: Handle, clock: WorldClock) -> object:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def archive(storage: Storage) -> None:
-    run_service.archive(Handle(storage, OPTIONS), ArchiveOptions(least=2, most=3))
+    run_service.archive(Handle(storage, OPTIONS), ArchiveOptions(min_commits=2, max_commits=3))
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])

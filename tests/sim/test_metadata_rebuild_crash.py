@@ -210,8 +210,8 @@ def test_crashed_index_build_is_completed_by_next_write(
     start = tmp_path / "start"
     table = PEOPLE.make(start, version=version, kind=kind, first=range(4), options=OPTIONS)
     table.upsert(people([1, 2], 2, 2))
-    if asked.kind != "secondary_index":
-        table.drop_index(asked.kind)
+    if asked.index_type != "secondary_index":
+        table.drop_index(asked.index_type)
 
     def create(storage: Storage) -> object:
         return index_operations.create_index(Handle(storage, OPTIONS), asked)

@@ -359,9 +359,9 @@ def test_options_are_checked() -> None:
         ArchiveOptions.of({"hoodie.keep.max.commits": "20"})
     with pytest.raises(ConfigError, match=r"hoodie\.keep\.min\.commits"):
         ArchiveOptions.of({"hoodie.keep.min.commits": "few"})
-    assert ArchiveOptions.of({"hoodie.keep.min.commits": "25"}).most == 30
+    assert ArchiveOptions.of({"hoodie.keep.min.commits": "25"}).max_commits == 30
     options = ArchiveOptions()
-    assert (options.keeping(3, None).most, options.keeping(None, 40).least) == (13, 30)
-    assert options.keeping(None, 5).least == 1
+    assert (options.keeping(3, None).max_commits, options.keeping(None, 40).min_commits) == (13, 30)
+    assert options.keeping(None, 5).min_commits == 1
     with pytest.raises(ConfigError, match="not more than"):
         options.keeping(5, 5)

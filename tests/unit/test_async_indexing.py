@@ -54,7 +54,7 @@ class Index:
     def made(self, table: HudiTable, *, concurrently: bool) -> tuple[str, ...]:
         asked = self.asked
         return table.create_index(
-            asked.kind,
+            asked.index_type,
             asked.columns,
             name=asked.name,
             function=asked.function,

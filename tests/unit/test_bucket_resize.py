@@ -501,7 +501,7 @@ def test_options_are_as_hudi_bounds_them() -> None:
         options = {f"hoodie.bucket.index.{name}.num.buckets": v for name, v in given.items()}
         options["hoodie.bucket.index.num.buckets"] = "8"
         found = ResizeOptions.of(options)
-        return found.fewest, found.most
+        return found.min_buckets, found.max_buckets
 
     assert bounds() == (8, 8)
     assert bounds(min="2", max="32") == (2, 32)

@@ -417,7 +417,7 @@ def test_uniqueness_check_does_not_read_whole_history(
     assert keys_are_unique(Timeline.load(table.storage, table.config))
     assert len(read) == len(archived)
     read.clear()
-    monkeypatch.setattr(key_uniqueness, "_ARCHIVED_MOST", 1)
+    monkeypatch.setattr(key_uniqueness, "_MAX_ARCHIVED", 1)
     assert not keys_are_unique(Timeline.load(table.storage, table.config))
     assert read == [archived[-1].requested]
 

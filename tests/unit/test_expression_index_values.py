@@ -73,7 +73,7 @@ def test_text_beyond_ascii_is_within_bounds_whatever_its_other_case(function: st
     values = filter_values(index(function, kind="bloom_filters"), batches(pa.array(texts)))
     assert values is not None
     assert values.more
-    assert values.texts.to_pylist() == [getattr("mm", function)()]
+    assert values.strings.to_pylist() == [getattr("mm", function)()]
 
 
 @pytest.mark.parametrize("pattern", ["yyyy-MM-dd", "yyyy/MM/dd HH", None])

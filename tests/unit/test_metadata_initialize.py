@@ -199,7 +199,7 @@ def test_record_index_has_as_many_file_groups_as_hudi_reckons() -> None:
     groups = MetadataOptions().record_groups
     assert [groups(records) for records in (0, 10**8, 2 * 10**8)] == [10, 10, 17]
     assert groups(10**13) == 10000
-    few = MetadataOptions(least_record_groups=1, record_growth=1.0, record_group_bytes=480)
+    few = MetadataOptions(min_record_groups=1, record_growth=1.0, record_group_bytes=480)
     assert [few.record_groups(records) for records in (0, 10, 29, 30)] == [1, 1, 2, 3]
 
 

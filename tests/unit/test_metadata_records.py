@@ -13,7 +13,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
-from pyhudi.metadata.partition_types.file_stats import FactsTask
+from pyhudi.metadata.partition_types.file_stats import FileStatsTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_locations import KeysTask
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive, record_schema
@@ -48,7 +48,7 @@ class Both:
         columns = statistics_columns(definitions, self.schema)
         known = definitions.get(COLUMN_STATS)
         tasks = [
-            FactsTask(
+            FileStatsTask(
                 self.recording,
                 one.partition,
                 files_of(one),

@@ -80,12 +80,12 @@ def check_old_mode(options: Mapping[str, str]) -> None:
 @dataclass(frozen=True)
 class Declared(OptionGroup):
     derived: str = "no option"
-    switch: bool | None = flag(("s", "old.s"), "a", default=None, shown="it depends")
+    switch: bool | None = flag(("s", "old.s"), "a", default=None, displayed="it depends")
     count: int = integer("i", "b", default=3, minimum=2, maximum=9)
     share: float = decimal("x", "c", lambda value: 0 < value < 1, "between 0 and 1", default=0.5)
     codec: str = choice("c", "d", ("gzip", "SNAPPY"), default="gzip")
     word: str = text("t", "e")
-    words: tuple[str, ...] = name_list("n", "f", shown="all")
+    words: tuple[str, ...] = name_list("n", "f", displayed="all")
     regex: str = pattern("r", "g")
     pairs: Mapping[str, str] = custom(
         lambda options: {name: options[name] for name in ("p", "q") if name in options},

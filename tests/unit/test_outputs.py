@@ -122,7 +122,7 @@ def test_base_files_are_cut_between_row_groups(tmp_path: Path) -> None:
     file = next((tmp_path / "t").rglob("*.parquet"))
     pq.write_table(pq.read_table(file), file, row_group_size=4, compression="none")
     scan = table.refresh().scan(columns=["id"])
-    parts = scan.splits(most_bytes=1)
+    parts = scan.splits(max_bytes=1)
     assert len(scan.splits()) == 1
     assert len(parts) == 3
     assert sum(part.bytes for part in parts) == scan.splits()[0].bytes
@@ -134,7 +134,7 @@ def test_splits_that_there_are_not(table: pyhudi.HudiTable) -> None:
     assert table.scan(where="city = 'paris'").splits() == []
     with pytest.raises(ConfigError, match="limit"):
         table.scan(limit=3).splits()
-    with pytest.raises(ConfigError, match="most_bytes"):
+    with pytest.raises(ConfigError, match="max_bytes"):
         table.scan().splits(0)
 
 

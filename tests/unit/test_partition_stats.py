@@ -18,7 +18,12 @@ from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.initialize import PartitionBuild
-from pyhudi.metadata.partition_types.file_stats import MAX_TASKS, FactsTask, TightTask, tight_tasks
+from pyhudi.metadata.partition_types.file_stats import (
+    MAX_TASKS,
+    FileStatsTask,
+    TightTask,
+    tight_tasks,
+)
 from pyhudi.metadata.partition_types.partition_stats import RestOfPartitions
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
@@ -50,7 +55,7 @@ def test_tight_statistics_are_those_that_hudi_wrote(
     tasks = []
     for path in {one.partition for one in both.slices}:
         files = [file for one in both.slices if one.partition == path for file in files_of(one)]
-        task = FactsTask(
+        task = FileStatsTask(
             both.recording,
             path,
             tuple(files[:1]),
@@ -81,7 +86,7 @@ def test_records_are_hudis_to_the_field(name: str, tmp_path: Path) -> None:
     both = Both(tmp_path / name, tmp_path / "scratch")
     columns = statistics_columns(index_definitions(both.storage, both.config), both.schema)
     tasks = [
-        FactsTask(
+        FileStatsTask(
             both.recording,
             path,
             tuple(file for one in both.slices if one.partition == path for file in files_of(one)),
@@ -182,7 +187,7 @@ def test_tight_statistics_read_the_index_in_few_tasks(tmp_path: Path) -> None:
     recording = Recording(Storage(str(tmp_path)), "{}", {})
     one, other = (pa.schema([(name, pa.int64())]) for name in "ab")
     parts = [
-        FactsTask(recording, f"p{n}", (), "1", columns=other if n == 7 else one)
+        FileStatsTask(recording, f"p{n}", (), "1", columns=other if n == 7 else one)
         for n in range(3 * MAX_TASKS)
     ]
     tasks = list(tight_tasks(parts, (), 1 << 30))

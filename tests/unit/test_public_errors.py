@@ -236,7 +236,7 @@ def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) 
         (lambda t: t.update("true", ["n"]), "set is a builtins.list; it must be a mapping"),
         (lambda t: t.update("true", {1: 2}), "set has the name 1"),
         (lambda t: t.alter().change_type("n", 5), "type is 5; .*pyarrow type"),
-        (lambda t: t.alter().add_column(5, pa.int64()), "column is 5; it must be text"),
+        (lambda t: t.alter().add_column(5, pa.int64()), "column is 5; it must be a string"),
         (lambda t: t.upgrade("9"), "to is '9'; it must be an integer of"),
         (lambda t: t.create_index(["column_stats"]), "kind is a builtins.list"),
         (lambda _: opened(5), "uri is 5; it must be a path"),

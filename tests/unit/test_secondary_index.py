@@ -127,7 +127,7 @@ def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
     groups = len(table.file_groups(INDEX))
     text = record_schema(config.version.metadata_schema)
     opened = TableSnapshot.open(storage, config, SystemClock())
-    options = MetadataOptions(least_record_groups=groups, most_record_groups=groups)
+    options = MetadataOptions(min_record_groups=groups, max_record_groups=groups)
     source = Source(opened, options, table.definitions, memory=1 << 30)
     made = SecondaryIndex().initial(source, INDEX)
     assert made.groups == groups

@@ -332,7 +332,7 @@ def test_record_index_knows_every_key_without_base_files(
     absent = pa.table({RECORD_KEY: ["nobody"], PARTITION_PATH: stored.column(1)[:1]})
     keys = pa.concat_tables([stored.select([0, 1]), absent]).combine_chunks()
     context = context_of(table)
-    assert context.index.kind == kind
+    assert context.index.index_type == kind
     for in_partitions in (True,) if kind == PARTITIONED_RECORD_INDEX else (True, False):
         located = tagging.tag_delete(context, keys, in_partitions=in_partitions)
         rows = located.tagged.rows.to_pylist()

@@ -32,8 +32,8 @@ def sizes_of(packs: list[Pack[int]]) -> list[tuple[int, ...]]:
         (PackSizes(10, 0), [(4, 6), (9,), (12,), (1, 1)]),
         (PackSizes(10, 3), [(4,), (6,), (9,), (12,), (1, 1)]),
         (PackSizes(100, 0), [(4, 6, 9, 12, 1, 1)]),
-        (PackSizes(100, 0, wanted=3), [(4, 6), (9,), (12,), (1, 1)]),
-        (PackSizes(100, 40, wanted=99), [(4,), (6,), (9,), (12,), (1,), (1,)]),
+        (PackSizes(100, 0, min_packs=3), [(4, 6), (9,), (12,), (1, 1)]),
+        (PackSizes(100, 40, min_packs=99), [(4,), (6,), (9,), (12,), (1,), (1,)]),
     ],
 )
 def test_packs_are_full_but_not_over(sizes: PackSizes, packs: list[tuple[int, ...]]) -> None:

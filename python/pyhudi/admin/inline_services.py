@@ -163,7 +163,7 @@ def _is_time_to_search(
         # The last search may have left some of them to the next commit.
         return True
     # Before the first compaction, archiving keeps the number of delta commits within two bounds.
-    return since > 0 and since % min(_LOOK, kept.most - kept.least) == 0
+    return since > 0 and since % min(_LOOK, kept.max_commits - kept.min_commits) == 0
 
 
 def _compact_overgrown(

@@ -75,8 +75,10 @@ def log_compact(
     """Run `HudiTable.log_compact`."""
     opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
     _check_request(asked)
-    if options.least < MIN_LOG_FILES:
-        raise ConfigError(f"min_log_files must be at least {MIN_LOG_FILES}, not {options.least}")
+    if options.min_log_files < MIN_LOG_FILES:
+        raise ConfigError(
+            f"min_log_files must be at least {MIN_LOG_FILES}, not {options.min_log_files}"
+        )
     run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
     return run(opened, options, asked)
 

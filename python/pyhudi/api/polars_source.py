@@ -111,9 +111,9 @@ _BETWEEN = {
     "Right": (">", "<="),
     "None": (">", "<"),
 }
-_TERMS_MOST = 100
+_MAX_TERMS = 100
 """Maximum number of conditions; each costs a pass over the rows."""
-_LISTED_MOST = 1000
+_MAX_LISTED = 1000
 
 
 def terms_implied_by(predicate: pl.Expr, schema: pl.Schema) -> list[Term]:
@@ -125,7 +125,7 @@ def terms_implied_by(predicate: pl.Expr, schema: pl.Schema) -> list[Term]:
         tree = json.loads(predicate.meta.serialize(format="json"))
     except (pl.exceptions.PolarsError, ValueError):
         return []  # for example a Python function of the user
-    return list(_terms(tree, schema))[:_TERMS_MOST]
+    return list(_terms(tree, schema))[:_MAX_TERMS]
 
 
 def _terms(node: Any, schema: pl.Schema) -> Iterator[Term]:
@@ -169,7 +169,7 @@ def _among(name: str, values: pl.Series | None) -> Iterator[Term]:
     """Yield conditions of a list; of a long one only its bounds, to save time in Python."""
     if values is None or values.is_empty():
         return
-    if values.len() <= _LISTED_MOST:
+    if values.len() <= _MAX_LISTED:
         yield name, "in", values.to_list()
     elif not values.dtype.is_float():
         yield name, ">=", values.min()

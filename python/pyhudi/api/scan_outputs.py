@@ -158,22 +158,22 @@ class ScanOutputs(Outputs):
         _check_duckdb(self.schema)
         return connection.register(name, self.to_dataset(sql_floats=True))
 
-    @arg.check_arguments(most_bytes=arg.optional(arg.whole))
-    def splits(self, most_bytes: int | None = None) -> list[Split]:
+    @arg.check_arguments(max_bytes=arg.optional(arg.whole))
+    def splits(self, max_bytes: int | None = None) -> list[Split]:
         """Split the scan into parts that can be read separately, also in other processes.
 
         Each part can be pickled, and has the outputs of a scan, such as `to_reader()` and
         `to_arrow()`. Together the parts have all rows of the scan, in its order.
 
         Args:
-            most_bytes: split a larger base file without log files at its row groups, into parts of
+            max_bytes: split a larger base file without log files at its row groups, into parts of
                 about this size, but at least 4 MiB; by default a file slice is one part.
 
         Returns:
             The parts, by partition and file group; an empty list if the scan has no file to read.
 
         Raises:
-            ConfigError: the scan has a limit, which applies to all parts together, or `most_bytes`
+            ConfigError: the scan has a limit, which applies to all parts together, or `max_bytes`
                 is less than 1.
             UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
             HistoryUnavailable: an incremental range cannot be read completely.
@@ -187,11 +187,11 @@ class ScanOutputs(Outputs):
                 "a scan with a limit cannot be split: it counts over all parts",
                 hint="Leave the limit out, and stop when you have enough rows.",
             )
-        if most_bytes is not None and most_bytes < 1:
-            raise ConfigError(f"most_bytes is {most_bytes}; it must be at least 1")
+        if max_bytes is not None and max_bytes < 1:
+            raise ConfigError(f"max_bytes is {max_bytes}; it must be at least 1")
         tasks: Sequence[Any] = scan.tasks
-        if most_bytes is not None:
-            tasks = split_tasks(tasks, PackSizes(most_bytes=most_bytes))
+        if max_bytes is not None:
+            tasks = split_tasks(tasks, PackSizes(max_bytes=max_bytes))
         return [Split(task) for task in tasks]
 
 

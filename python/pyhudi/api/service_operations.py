@@ -259,7 +259,7 @@ class ServiceOperations(TableHandle):
         handle = self._writable()
         options = LogCompactionOptions.of(handle.options)
         if min_log_files is not None:
-            options = replace(options, least=min_log_files)
+            options = replace(options, min_log_files=min_log_files)
         request = LogCompactionRequest(schedule=schedule, execute=execute)
         with with_progress(handle, progress) as table:
             result = log_compact(table, request, options, partitions=partitions, dry_run=dry_run)

@@ -294,7 +294,7 @@ def _load_once(
     as_of: Moment | None,
     previous: TableConfig | None = None,
 ) -> TableSnapshot:
-    config = TableConfig.load(storage, known=previous).with_delete_marks(options)
+    config = TableConfig.load(storage, assumed=previous).with_delete_marks(options)
     with storage.prefetch(folders={config.layout.folder, META_FOLDER}):
         timeline = Timeline.load(storage, config)
         if revocable := find_commits_after_rollback(timeline):

@@ -12,8 +12,8 @@ from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.errors import StorageError
 from pyhudi.txn.locks.optional_imports import extra
 
-_MOST_ADDED = 100
-_MOST_DROPPED = 25
+_MAX_ADDED = 100
+_MAX_DROPPED = 25
 _KEPT = ("Description", "Owner", "Retention", "TableType")
 """Parts of a table's input that must be repeated when the table changes."""
 
@@ -108,7 +108,7 @@ class GlueCatalog:
             # Before the table: if it failed in between, the next sync would find nothing to do.
             partitions = self.get_partitions(database, table.name)
             inputs = _inputs(table_input["StorageDescriptor"], partitions)
-            self._update_partitions(database, table.name, inputs, _MOST_ADDED)
+            self._update_partitions(database, table.name, inputs, _MAX_ADDED)
         self._call(
             "update_table",
             DatabaseName=database,
@@ -135,7 +135,7 @@ class GlueCatalog:
     ) -> None:
         """Register partitions, except those that exist already."""
         inputs = _inputs(self._descriptor(database, name), partitions)
-        for chunk in _batches(inputs, min(batch, _MOST_ADDED)):
+        for chunk in _batches(inputs, min(batch, _MAX_ADDED)):
             response = self._call(
                 "batch_create_partition",
                 DatabaseName=database,
@@ -155,9 +155,7 @@ class GlueCatalog:
         self, database: str, name: str, partitions: Sequence[CatalogPartition]
     ) -> None:
         """Remove partitions from the catalog; their files stay."""
-        for chunk in _batches(
-            [{"Values": list(each.values)} for each in partitions], _MOST_DROPPED
-        ):
+        for chunk in _batches([{"Values": list(each.values)} for each in partitions], _MAX_DROPPED):
             response = self._call(
                 "batch_delete_partition",
                 DatabaseName=database,
@@ -169,7 +167,7 @@ class GlueCatalog:
     def _update_partitions(
         self, database: str, name: str, inputs: Sequence[Mapping[str, Any]], batch: int
     ) -> None:
-        for chunk in _batches(inputs, min(batch, _MOST_ADDED)):
+        for chunk in _batches(inputs, min(batch, _MAX_ADDED)):
             entries = [
                 {"PartitionValueList": each["Values"], "PartitionInput": each} for each in chunk
             ]

@@ -19,12 +19,12 @@ import pyarrow as pa
 from pyhudi.errors import ConfigError
 
 Call = TypeVar("Call", bound=Callable[..., Any])
-Kind = Callable[[str, Any], None]
+Check = Callable[[str, Any], None]
 """A check that raises `ConfigError` for an invalid value; it gets the argument's name and the
 value."""
 
 
-def check_arguments(**kinds: Kind) -> Callable[[Call], Call]:
+def check_arguments(**checks: Check) -> Callable[[Call], Call]:
     """Check arguments of a function by name, if they are passed."""
 
     def of_call(call: Call) -> Call:
@@ -36,7 +36,7 @@ def check_arguments(**kinds: Kind) -> Callable[[Call], Call]:
                 passed = signature.bind(*args, **more).arguments
             except TypeError as error:
                 raise TypeError(_describe_misuse(call, signature, error, more)) from None
-            for name, check in kinds.items():
+            for name, check in checks.items():
                 if name in passed:
                     check(name, passed[name])
             return call(*args, **more)
@@ -80,12 +80,12 @@ def _describe_misuse(
     )
 
 
-def optional(kind: Kind) -> Kind:
+def optional(check_value: Check) -> Check:
     """Return a check that also accepts None."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
-            kind(name, value)
+            check_value(name, value)
 
     return check
 
@@ -93,7 +93,7 @@ def optional(kind: Kind) -> Kind:
 def text(name: str, value: Any) -> None:
     """Check for a string."""
     if not isinstance(value, str):
-        raise _no(name, value, "text")
+        raise _no(name, value, "a string")
 
 
 def is_whole(text: str) -> bool:
@@ -117,7 +117,7 @@ def flag(name: str, value: Any) -> None:
 def whole(name: str, value: Any) -> None:
     """Check for an integer, including NumPy's integers."""
     try:
-        fits = not isinstance(value, bool) and abs(index(value)) < _GREATEST
+        fits = not isinstance(value, bool) and abs(index(value)) < _MAX_INTEGER
     except TypeError:
         fits = False
     if not fits:
@@ -127,7 +127,7 @@ def whole(name: str, value: Any) -> None:
 def seconds(name: str, value: Any) -> None:
     """Check for a duration: a number that is not negative."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value < _GREATEST_SECONDS:
+    if not is_number or not 0 <= value < _MAX_SECONDS:
         raise _no(name, value, "a number of seconds, 0 or more")
 
 
@@ -221,5 +221,5 @@ def _describe(value: Any) -> str:
 
 
 _LONGEST = 60
-_GREATEST = 1 << 63
-_GREATEST_SECONDS = 1e9
+_MAX_INTEGER = 1 << 63
+_MAX_SECONDS = 1e9

@@ -156,7 +156,7 @@ class SyncOptions(OptionGroup):
     )
     uris: str = text(URIS, "required for Hive: pyhudi does not read `hive-site.xml`")
     database: str = text(f"{_HIVE}database", "the catalog's database", default="default")
-    table: str = text(f"{_HIVE}table", "the name in the catalog", shown="the table's name")
+    table: str = text(f"{_HIVE}table", "the name in the catalog", displayed="the table's name")
     create_database: bool = flag(
         f"{_HIVE}auto_create_database", "create the database if it does not exist", default=True
     )

@@ -160,12 +160,12 @@ class ClusteringOptions(OptionGroup):
         f"{_PLAN}single.group.clustering.enabled", "also rewrite a single file", default=True
     )
     selected: tuple[str, ...] = name_list(
-        f"{_PLAN}partition.selected", "partition paths", shown="all partitions"
+        f"{_PLAN}partition.selected", "partition paths", displayed="all partitions"
     )
     pattern: str = pattern(
         f"{_PLAN}partition.regex.pattern",
         "a regular expression of partition paths",
-        shown="all partitions",
+        displayed="all partitions",
     )
     filter_mode: Filter = custom(
         _filter,
@@ -219,7 +219,7 @@ def layout_of(name: str | None) -> Layout | None:
 class ResizeOptions(OptionGroup):
     """Which buckets of a partition are split, and which are merged."""
 
-    most: int = custom(
+    max_buckets: int = custom(
         lambda options: _bucket_bound(options, _MAX_BUCKETS, max),
         option(
             _MAX_BUCKETS,
@@ -227,7 +227,7 @@ class ResizeOptions(OptionGroup):
             default="the number of buckets",
         ),
     )
-    fewest: int = custom(
+    min_buckets: int = custom(
         lambda options: _bucket_bound(options, _MIN_BUCKETS, min),
         option(
             _MIN_BUCKETS,

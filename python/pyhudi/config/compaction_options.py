@@ -56,12 +56,12 @@ MIN_LOG_FILES = 2
 """Minimum number of log files of a log compaction: fewer need no merge."""
 
 
-def strategies_of(text: str) -> tuple[str, ...]:
+def strategies_of(listed: str) -> tuple[str, ...]:
     """Return strategies by the names of their classes, separated by commas.
 
     The package may be omitted. Raises `UnsupportedTableFeature` for an unsupported class.
     """
-    names = [name.strip().removeprefix(_PACKAGE) for name in text.split(",") if name.strip()]
+    names = [name.strip().removeprefix(_PACKAGE) for name in listed.split(",") if name.strip()]
     for name in names:
         if name not in STRATEGIES:
             msg = f"{STRATEGY} is {name}, which pyhudi does not support"
@@ -90,7 +90,7 @@ class CompactionOptions(OptionGroup):
         f"or {', '.join(f'`{name.upper()}`' for name in _TRIGGERS[1:])}",
         _TRIGGERS,
         default=NUM_COMMITS,
-        shown=NUM_COMMITS.upper(),
+        displayed=NUM_COMMITS.upper(),
     )
     max_delta_commits: int = integer(
         "hoodie.compact.inline.max.delta.commits", "commits until a compaction is due", default=5
@@ -143,7 +143,7 @@ class LogCompactionOptions(OptionGroup):
     inline: bool = flag(
         "hoodie.log.compaction.inline", "merge log files after commits if it is due", default=False
     )
-    least: int = integer(
+    min_log_files: int = integer(
         "hoodie.log.compaction.blocks.threshold",
         "minimum log files of a file group, and delta commits until it is due",
         default=5,

@@ -91,30 +91,32 @@ def commit_ids(extra_metadata: Mapping[str, str], where: object) -> frozenset[st
     return frozenset([*ids, *listed])
 
 
-def stream_batches_by_id(said: Mapping[str, str], name: str, where: object) -> dict[str, str]:
+def stream_batches_by_id(
+    extra_metadata: Mapping[str, str], name: str, where: object
+) -> dict[str, str]:
     """Return the value for each stream in an entry of a commit's extra metadata.
 
-    said: all entries. Raises `CorruptTable` naming `where` for an entry that is not a JSON object.
+    Raises `CorruptTable` naming `where` for an entry that is not a JSON object.
     """
-    text = said.get(name)
-    batches = parse_json(text, f"{where}: {name}", is_file=False) if text else {}
+    entry = extra_metadata.get(name)
+    batches = parse_json(entry, f"{where}: {name}", is_file=False) if entry else {}
     if not isinstance(batches, dict):
-        raise CorruptTable(f"{where}: {name} is {text!r}, which is not a JSON object")
+        raise CorruptTable(f"{where}: {name} is {entry!r}, which is not a JSON object")
     return {stream: str(value) for stream, value in batches.items()}
 
 
-def stream_batch(said: Mapping[str, str], stream: str, where: object) -> int | None:
+def stream_batch(extra_metadata: Mapping[str, str], stream: str, where: object) -> int | None:
     """Return the last batch of a stream in a commit's extra metadata; None if it has none.
 
     Raises `CorruptTable` naming `where` for a value that is not a number.
     """
-    text = stream_batches_by_id(said, STREAM_BATCHES, where).get(stream)
-    if text is None:
+    number = stream_batches_by_id(extra_metadata, STREAM_BATCHES, where).get(stream)
+    if number is None:
         return None
-    if not re.fullmatch(r"[0-9]{1,19}", text):
-        msg = f"{where}: {STREAM_BATCHES} has {text!r} as the last batch of {stream!r}"
+    if not re.fullmatch(r"[0-9]{1,19}", number):
+        msg = f"{where}: {STREAM_BATCHES} has {number!r} as the last batch of {stream!r}"
         raise CorruptTable(msg)
-    return int(text)
+    return int(number)
 
 
 def commit_metadata(options: Mapping[str, str]) -> dict[str, str]:

@@ -52,7 +52,7 @@ _MAX_BUCKETS = 99999
 """More buckets would make file ids that look like random ones."""
 
 
-def index_kind(options: Mapping[str, str]) -> str | None:
+def parse_index_type(options: Mapping[str, str]) -> str | None:
     """Return the index type that options name, in capitals; None if they name none.
 
     Raises `ConfigError` for a type that Hudi does not have.
@@ -78,8 +78,8 @@ def _moves(options: Mapping[str, str]) -> frozenset[str]:
 class IndexOptions(OptionGroup):
     """The index that a writer requests, and its settings."""
 
-    kind: str | None = custom(
-        index_kind, option(INDEX_TYPE, "how writes find keys", default="what the table shows")
+    index_type: str | None = custom(
+        parse_index_type, option(INDEX_TYPE, "how writes find keys", default="what the table shows")
     )
     """Index type in capitals, None for the one that is detected from the table."""
     buckets: int = integer(
@@ -89,7 +89,7 @@ class IndexOptions(OptionGroup):
         maximum=_MAX_BUCKETS,
     )
     bucket_fields: tuple[str, ...] = name_list(
-        BUCKET_FIELDS, "key columns to hash", shown="all key columns"
+        BUCKET_FIELDS, "key columns to hash", displayed="all key columns"
     )
     consistent: bool = custom(
         lambda options: parse_enum(options, BUCKET_ENGINE, _ENGINES, "SIMPLE") == CONSISTENT,

@@ -87,13 +87,13 @@ class ConcurrencyMode(Enum):
 
 def mode_of(options: Mapping[str, str]) -> ConcurrencyMode:
     """Read the mode from the options. Raises `UnsupportedTableFeature` for an unknown one."""
-    text = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
+    mode = options.get(MODE, ConcurrencyMode.OPTIMISTIC.value)
     try:
-        return ConcurrencyMode(text.strip().upper())
+        return ConcurrencyMode(mode.strip().upper())
     except ValueError as error:
         supported = ", ".join(mode.value for mode in ConcurrencyMode)
         raise UnsupportedTableFeature(
-            f"{MODE} is {text!r}, which pyhudi does not support", hint=f"Choose one of {supported}."
+            f"{MODE} is {mode!r}, which pyhudi does not support", hint=f"Choose one of {supported}."
         ) from error
 
 
@@ -124,8 +124,8 @@ def _settings(prefix: str, names: tuple[str, ...], meaning: str) -> Any:
     def parse(options: Mapping[str, str]) -> dict[str, str]:
         return {name: options[prefix + name] for name in names if prefix + name in options}
 
-    shown = option(tuple(prefix + name for name in names), meaning)
-    return custom(parse, shown)
+    displayed = option(tuple(prefix + name for name in names), meaning)
+    return custom(parse, displayed)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class LockOptions(OptionGroup):
             default=6,
         ),
     )
-    file_path: str = text(FILE_PATH, "the directory of the lock", shown="the table's `.hoodie`")
+    file_path: str = text(FILE_PATH, "the directory of the lock", displayed="the table's `.hoodie`")
     file_expires_ms: int = custom(
         lambda options: parse_int(options, FILE_EXPIRE, default=0, minimum=0) * 60_000,
         option(FILE_EXPIRE, "minutes until a file lock expires; 0: never", default=0),

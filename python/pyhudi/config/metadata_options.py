@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, index_kind
+from pyhudi.config.index_options import PARTITIONED_RECORD_INDEX, RECORD_INDEX, parse_index_type
 from pyhudi.config.option_parsing import (
     POSITIVE,
     OptionGroup,
@@ -35,7 +35,7 @@ RECORD_INDEX_ENABLE = (
 PARTITIONED_RECORD_INDEX_ENABLE = "hoodie.metadata.record.level.index.enable"
 """A record index by data partition (Hudi 1.1 and later)."""
 STATS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
-MOST_STATS_COLUMNS = "hoodie.metadata.index.column.stats.max.columns.to.index"
+MAX_STATS_COLUMNS = "hoodie.metadata.index.column.stats.max.columns.to.index"
 COMPACT_AFTER = "hoodie.metadata.compact.max.delta.commits"
 
 _RECORD_BYTES = 48
@@ -44,7 +44,7 @@ _RECORD_BYTES = 48
 
 def _record_index(options: Mapping[str, str]) -> bool | None:
     whole = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
-    if index_kind(options) == RECORD_INDEX and whole is None:
+    if parse_index_type(options) == RECORD_INDEX and whole is None:
         whole = True
     by_partition = _by_partition(options)
     if by_partition and whole:
@@ -55,7 +55,7 @@ def _record_index(options: Mapping[str, str]) -> bool | None:
 
 def _by_partition(options: Mapping[str, str]) -> bool | None:
     by_partition = parse_bool(options, PARTITIONED_RECORD_INDEX_ENABLE, default=None)
-    if index_kind(options) == PARTITIONED_RECORD_INDEX and by_partition is None:
+    if parse_index_type(options) == PARTITIONED_RECORD_INDEX and by_partition is None:
         return True
     return by_partition
 
@@ -69,22 +69,22 @@ class MetadataOptions(OptionGroup):
         "create the metadata table with a new table, and use an existing one. If you set "
         "it to true, the next write creates a missing one",
         default=None,
-        shown="true",
+        displayed="true",
     )
     column_stats: bool | None = flag(
-        COLUMN_STATS_ENABLE, "column statistics", default=None, shown="true, in version 6 false"
+        COLUMN_STATS_ENABLE, "column statistics", default=None, displayed="true, in version 6 false"
     )
     stats_columns: tuple[str, ...] = name_list(
-        STATS_COLUMNS, "columns with statistics", shown="the first columns"
+        STATS_COLUMNS, "columns with statistics", displayed="the first columns"
     )
-    most_stats_columns: int = integer(
-        MOST_STATS_COLUMNS, "how many of the first columns; in version 6 all", default=32
+    max_stats_columns: int = integer(
+        MAX_STATS_COLUMNS, "how many of the first columns; in version 6 all", default=32
     )
     partition_stats: bool | None = flag(
         PARTITION_STATS_ENABLE,
         "partition statistics, in partitioned tables with column statistics",
         default=None,
-        shown="true, in version 6 false",
+        displayed="true, in version 6 false",
     )
     bloom_filters: bool = flag(BLOOM_ENABLE, "bloom filters", default=False)
     record_index: bool | None = custom(
@@ -123,7 +123,7 @@ class MetadataOptions(OptionGroup):
         "file groups of an expression index",
         default=2,
     )
-    least_record_groups: int = integer(
+    min_record_groups: int = integer(
         (
             "hoodie.metadata.global.record.level.index.min.filegroup.count",
             "hoodie.metadata.record.index.min.filegroup.count",
@@ -131,7 +131,7 @@ class MetadataOptions(OptionGroup):
         "minimum file groups of the record index",
         default=10,
     )
-    most_record_groups: int = integer(
+    max_record_groups: int = integer(
         (
             "hoodie.metadata.global.record.level.index.max.filegroup.count",
             "hoodie.metadata.record.index.max.filegroup.count",
@@ -139,12 +139,12 @@ class MetadataOptions(OptionGroup):
         "maximum file groups of the record index",
         default=10000,
     )
-    least_partitioned_groups: int = integer(
+    min_partitioned_groups: int = integer(
         "hoodie.metadata.record.level.index.min.filegroup.count",
         "minimum file groups per data partition",
         default=1,
     )
-    most_partitioned_groups: int = integer(
+    max_partitioned_groups: int = integer(
         "hoodie.metadata.record.level.index.max.filegroup.count",
         "maximum file groups per data partition",
         default=10,
@@ -171,11 +171,11 @@ class MetadataOptions(OptionGroup):
 
     def record_groups(self, records: int) -> int:
         """Return the number of file groups of a record index (`estimateFileGroupCount`, 1.2.0)."""
-        return self._estimate(records, self.least_record_groups, self.most_record_groups)
+        return self._estimate(records, self.min_record_groups, self.max_record_groups)
 
     def groups_per_partition(self, records: int) -> int:
         """Return the number of file groups of one data partition in a partitioned record index."""
-        return self._estimate(records, self.least_partitioned_groups, self.most_partitioned_groups)
+        return self._estimate(records, self.min_partitioned_groups, self.max_partitioned_groups)
 
     def _estimate(self, records: int, minimum: int, maximum: int) -> int:
         expected = -(-records * self.record_growth // 1)

@@ -27,10 +27,10 @@ def parse_bool(options: Mapping[str, str], *names: str, default: Default) -> boo
     name = _lookup(options, names)
     if name is None:
         return default
-    text = options[name].strip().lower()
-    if text not in ("true", "false"):
+    value = options[name].strip().lower()
+    if value not in ("true", "false"):
         raise ConfigError(f"{name} is {options[name]!r}, expected true or false")
-    return text == "true"
+    return value == "true"
 
 
 def check_one_switch(options: Mapping[str, str], first: str, second: str) -> None:
@@ -50,8 +50,8 @@ def parse_int(
     name = _lookup(options, names)
     if name is None:
         return default
-    text = options[name].strip()
-    value = int(text) if text.isdecimal() else -1
+    digits = options[name].strip()
+    value = int(digits) if digits.isdecimal() else -1
     if value < minimum or (maximum is not None and value > maximum):
         bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         msg = f"{name} is {options[name]!r}, not an integer {bounds}"
@@ -79,8 +79,8 @@ def number(
 
 def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
     """Return one of the allowed values, in any case. Raises `ConfigError` for anything else."""
-    text = options.get(name, default).strip().lower()
-    match = next((choice for choice in allowed if choice.lower() == text), None)
+    value = options.get(name, default).strip().lower()
+    match = next((choice for choice in allowed if choice.lower() == value), None)
     if match is None:
         hint = f"Choose one of {', '.join(allowed)}."
         raise ConfigError(f"{name} is {options[name]!r}", hint=hint)
@@ -106,8 +106,8 @@ def parse_class(
     package: the only one that is accepted; "" for any.
     why: begins the hint.
     """
-    text = options.get(name, default).strip()
-    class_name = text.removeprefix(package) if package else text.rsplit(".", 1)[-1]
+    class_path = options.get(name, default).strip()
+    class_name = class_path.removeprefix(package) if package else class_path.rsplit(".", 1)[-1]
     if class_name not in (*supported, default):
         raise refusal(options, name, f"{why}Choose one of {', '.join(supported)}.")
     return class_name
@@ -119,7 +119,7 @@ def refusal(options: Mapping[str, str], name: str, hint: str) -> UnsupportedTabl
     return UnsupportedTableFeature(msg, hint=hint)
 
 
-_PARSE, _SHOWN = "parse", "shown"
+_PARSE, _DOCUMENTED = "parse", "documented"
 
 
 @dataclass(frozen=True)
@@ -138,19 +138,19 @@ Names = str | tuple[str, ...]
 
 def option(names: Names, meaning: str, default: object = "") -> Option:
     """Declare how the pages show an option."""
-    shown = str(default).lower() if isinstance(default, bool) else str(default)
-    return Option(as_tuple(names), meaning, shown)
+    displayed = str(default).lower() if isinstance(default, bool) else str(default)
+    return Option(as_tuple(names), meaning, displayed)
 
 
-def flag(names: Names, meaning: str, *, default: bool | None, shown: str = "") -> Any:
+def flag(names: Names, meaning: str, *, default: bool | None, displayed: str = "") -> Any:
     """Declare a field that is true or false.
 
     names: the name, with its older names.
-    shown: the default as the pages show it, if it is not this value; also in the functions below.
+    displayed: the default in the docs, if it is not this value; also in the functions below.
     """
     return custom(
         lambda options: parse_bool(options, *as_tuple(names), default=default),
-        option(names, meaning, shown or default),
+        option(names, meaning, displayed or default),
     )
 
 
@@ -176,28 +176,28 @@ def decimal(
 
 
 def choice(
-    name: str, meaning: str, allowed: Sequence[str], *, default: str, shown: str = ""
+    name: str, meaning: str, allowed: Sequence[str], *, default: str, displayed: str = ""
 ) -> Any:
     """Declare a field that is one of the allowed values."""
     return custom(
         lambda options: parse_enum(options, name, allowed, default),
-        option(name, meaning, shown or default),
+        option(name, meaning, displayed or default),
     )
 
 
-def text(name: str, meaning: str, *, default: str = "", shown: str = "") -> Any:
+def text(name: str, meaning: str, *, default: str = "", displayed: str = "") -> Any:
     """Declare a field that is any string."""
     return custom(
-        lambda options: options.get(name, default), option(name, meaning, shown or default)
+        lambda options: options.get(name, default), option(name, meaning, displayed or default)
     )
 
 
-def name_list(name: str, meaning: str, *, shown: str = "") -> Any:
+def name_list(name: str, meaning: str, *, displayed: str = "") -> Any:
     """Declare a field of strings that are separated by commas."""
-    return custom(lambda options: parse_names(options, name), option(name, meaning, shown))
+    return custom(lambda options: parse_names(options, name), option(name, meaning, displayed))
 
 
-def pattern(name: str, meaning: str, *, shown: str = "") -> Any:
+def pattern(name: str, meaning: str, *, displayed: str = "") -> Any:
     """Declare a field that is a regular expression."""
 
     def parse(options: Mapping[str, str]) -> str:
@@ -208,31 +208,31 @@ def pattern(name: str, meaning: str, *, shown: str = "") -> Any:
             raise ConfigError(f"{name} is not a regular expression: {error}") from error
         return regex
 
-    return custom(parse, option(name, meaning, shown))
+    return custom(parse, option(name, meaning, displayed))
 
 
-def custom(parse: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
+def custom(parse: Callable[[Mapping[str, str]], object], *documented: Option) -> Any:
     """Declare a field that a function reads from one or several options.
 
     The default is what it returns without options.
     """
-    metadata = {_PARSE: parse, _SHOWN: shown}
+    metadata = {_PARSE: parse, _DOCUMENTED: documented}
     default = parse({})
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def check_only(check: Callable[[Mapping[str, str]], object], *shown: Option) -> Any:
+def check_only(check: Callable[[Mapping[str, str]], object], *documented: Option) -> Any:
     """Declare options that no field holds: the function raises for what is not supported."""
-    metadata = {_PARSE: check, _SHOWN: shown}
+    metadata = {_PARSE: check, _DOCUMENTED: documented}
     return field(default=None, init=False, repr=False, compare=False, metadata=metadata)
 
 
 def list_options(group: type[Any]) -> tuple[Option, ...]:
     """Return all options that the fields of a dataclass declare."""
     declared = fields(group) if is_dataclass(group) else ()
-    return tuple(each for field in declared for each in field.metadata.get(_SHOWN, ()))
+    return tuple(each for field in declared for each in field.metadata.get(_DOCUMENTED, ()))
 
 
 def option_names(group: type[Any]) -> tuple[str, ...]:

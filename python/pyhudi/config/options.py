@@ -154,13 +154,15 @@ def _payload(options: Mapping[str, str]) -> str:
 class CreateOptions(OptionGroup):
     """Additional options of `create_table`: the table stores them, or what follows from them."""
 
-    name: str = text(TABLE_NAME, "the table's name", shown="the last part of the location")
+    name: str = text(TABLE_NAME, "the table's name", displayed="the last part of the location")
     database: str = text(DATABASE_NAME, "the database's name")
-    file_format: str = text(BASE_FILE_FORMAT, "or [ORC](../how-to/write-orc.md)", shown="PARQUET")
+    file_format: str = text(
+        BASE_FILE_FORMAT, "or [ORC](../how-to/write-orc.md)", displayed="PARQUET"
+    )
     generator: str = text(
         KEY_GENERATOR_TYPE,
         "the [key generator](keys-and-partitions.md#key-generators)",
-        shown="from the columns",
+        displayed="from the columns",
     )
     timezone: str | None = custom(
         lambda options: options.get(TIMEZONE),
@@ -174,7 +176,7 @@ class CreateOptions(OptionGroup):
         SLASH_DATES,
         "dates become nested directories: `2024/02/29`. Also for `open_table`",
         default=None,
-        shown="false",
+        displayed="false",
     )
     meta_fields: bool = flag(
         META_FIELDS,

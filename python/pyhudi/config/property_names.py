@@ -62,7 +62,9 @@ KEY_GENERATOR_CLASSES = {
 }
 """Class of each key generator type (`KeyGeneratorType`, Hudi 1.2.0)."""
 
-KEY_GENERATOR_TYPES = {name: kind for kind, name in KEY_GENERATOR_CLASSES.items()}
+KEY_GENERATOR_TYPES = {
+    name: generator_type for generator_type, name in KEY_GENERATOR_CLASSES.items()
+}
 """Type of each key generator class."""
 
 

@@ -76,8 +76,8 @@ class ArchiveOptions(OptionGroup):
     """How many commits stay on the active timeline, and when the others are archived."""
 
     automatic: bool = flag("hoodie.archive.automatic", "archive after commits", default=True)
-    least: int = integer(MIN_COMMITS, "commits that stay active", default=20)
-    most: int = integer(MAX_COMMITS, "archive if there are more commits", default=30)
+    min_commits: int = integer(MIN_COMMITS, "commits that stay active", default=20)
+    max_commits: int = integer(MAX_COMMITS, "archive if there are more commits", default=30)
     savepoints: None = check_only(
         _check_savepoints,
         option(BEYOND_SAVEPOINT, "true raises an error", default=False),
@@ -89,24 +89,26 @@ class ArchiveOptions(OptionGroup):
     def of(cls, options: Mapping[str, str]) -> ArchiveOptions:
         """Read the options as `OptionGroup.of`; the minimum must be below the maximum."""
         parsed = cls(**parse_fields(cls, options))
-        least, most = parsed.least, parsed.most
-        if most <= least:
-            msg = f"{MAX_COMMITS} is {most}, not more than {MIN_COMMITS}, which is {least}"
+        min_commits, max_commits = parsed.min_commits, parsed.max_commits
+        if max_commits <= min_commits:
+            msg = f"{MAX_COMMITS} is {max_commits}, not more than {MIN_COMMITS} ({min_commits})"
             raise ConfigError(msg)
         return parsed
 
-    def keeping(self, least: int | None, most: int | None) -> ArchiveOptions:
+    def keeping(self, min_commits: int | None, max_commits: int | None) -> ArchiveOptions:
         """Return the options with other numbers of commits. Raises as `of`.
 
         If only one is passed, the other keeps its distance to it.
         """
-        distance = self.most - self.least
-        if least is None:
-            least = self.least if most is None else max(most - distance, 1)
-        if most is None:
-            most = least + distance
-        numbers = ArchiveOptions.of({MIN_COMMITS: str(least), MAX_COMMITS: str(most)})
-        return replace(self, least=numbers.least, most=numbers.most)
+        distance = self.max_commits - self.min_commits
+        if min_commits is None:
+            min_commits = (
+                self.min_commits if max_commits is None else max(max_commits - distance, 1)
+            )
+        if max_commits is None:
+            max_commits = min_commits + distance
+        numbers = ArchiveOptions.of({MIN_COMMITS: str(min_commits), MAX_COMMITS: str(max_commits)})
+        return replace(self, min_commits=numbers.min_commits, max_commits=numbers.max_commits)
 
 
 KEEP_COMMITS = "KEEP_LATEST_COMMITS"
@@ -218,9 +220,9 @@ class TtlOptions(OptionGroup):
     selected: tuple[str, ...] = name_list(
         "hoodie.partition.ttl.strategy.partition.selected",
         "partition paths",
-        shown="all partitions",
+        displayed="all partitions",
     )
-    most: int = integer(
+    max_partitions: int = integer(
         "hoodie.partition.ttl.strategy.max.delete.partitions", "maximum per commit", default=1000
     )
     strategy: None = check_only(_check_class, option(TTL_CLASS, "a class raises an error"))

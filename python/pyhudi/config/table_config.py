@@ -62,23 +62,23 @@ class TableConfig:
 
     properties: Mapping[str, str]
     """All properties in the order of the file, including those that pyhudi does not know."""
-    told: tuple[str, str] | None = None
+    handle_delete_rule: tuple[str, str] | None = None
     """Delete field and marker from the options of a handle, if no property has them."""
 
     @classmethod
     def load(
-        cls, storage: Storage, clock: Clock | None = None, known: TableConfig | None = None
+        cls, storage: Storage, clock: Clock | None = None, assumed: TableConfig | None = None
     ) -> TableConfig:
         """Read a table's properties.
 
         Raises `TableNotFound` without a table, `CorruptTable` for damaged or incomplete properties,
         `UnsupportedTableFeature` for a table that pyhudi cannot read.
 
-        known: the properties that the prefetch assumed. If they have changed, prefetched data are
+        assumed: the properties that the prefetch assumed. If they have changed, prefetched data are
         dropped, because they may be older than the change.
         """
         config = cls(properties_file.read_config(storage, clock or SystemClock()))
-        if known is not None and known.properties != config.properties:
+        if assumed is not None and assumed.properties != config.properties:
             forget()
         config.check_readable()
         return config
@@ -111,7 +111,7 @@ class TableConfig:
         after = properties_file.update_config(
             storage, changes, clock, removed=removed, before=self.properties
         )
-        return TableConfig(after, self.told)
+        return TableConfig(after, self.handle_delete_rule)
 
     def check_readable(self) -> None:
         """Raise `UnsupportedTableFeature` naming the property that rules out reading.
@@ -228,9 +228,9 @@ class TableConfig:
         stored = merge_config(
             self.properties, self.version, has_ordering=bool(self.ordering_fields)
         )
-        if self.told is None:
+        if self.handle_delete_rule is None:
             return stored
-        field, marker = self.told
+        field, marker = self.handle_delete_rule
         return replace(stored, delete_field=field, delete_marker=marker)
 
     def with_delete_marks(self, options: Mapping[str, str]) -> TableConfig:
@@ -248,7 +248,7 @@ class TableConfig:
         if own != (None, None):
             msg = f"{DELETE_FIELD} and {DELETE_MARKER} are {rule}, but the table has {own}"
             raise ConfigError(msg, hint="Leave both options out.")
-        return replace(self, told=rule)
+        return replace(self, handle_delete_rule=rule)
 
     @property
     def hive_style(self) -> bool:

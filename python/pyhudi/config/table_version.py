@@ -193,8 +193,8 @@ def table_version(code: int) -> TableVersion:
     """Return the rules of a table version. Raises `UnsupportedTableFeature` for an unknown one."""
     version = _VERSIONS.get(code)
     if version is None:
-        known = ", ".join(str(known) for known in _VERSIONS)
-        msg = f"hoodie.table.version is {code}; pyhudi knows {known}"
+        supported = ", ".join(map(str, _VERSIONS))
+        msg = f"hoodie.table.version is {code}; pyhudi supports {supported}"
         raise UnsupportedTableFeature(msg, hint=_version_hint(code))
     return version
 

@@ -58,7 +58,7 @@ def filters_of(table: IndexedTable) -> Filters:
 class BloomIndex(SimpleIndex):
     """The simple index, without reading base files that filters exclude."""
 
-    kind = "BLOOM"
+    index_type = "BLOOM"
     without_stored_keys = False
 
     def filters(self, table: IndexedTable) -> Filters:
@@ -68,6 +68,6 @@ class BloomIndex(SimpleIndex):
 class GlobalBloomIndex(BloomIndex):
     """The bloom index over all partitions."""
 
-    kind = "GLOBAL_BLOOM"
+    index_type = "GLOBAL_BLOOM"
     is_global = True
     moves_option = MOVE_BLOOM

@@ -23,7 +23,7 @@ _BUCKET = "bucket "
 class BucketIndex(Index):
     """The hash is the number of the file group (engine SIMPLE)."""
 
-    kind = "BUCKET"
+    index_type = "BUCKET"
     has_buckets = True
     without_stored_keys = True
     is_binding = True
@@ -81,9 +81,7 @@ class BucketIndex(Index):
         shared = table.options.index.shares_buckets
         shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
         if new and not self.has_rings and shared:
-            msg = (
-                f"{INDEX_TYPE} is {self.kind}, and concurrent tasks would create the same file ids"
-            )
+            msg = f"{INDEX_TYPE} is {self.index_type}: tasks would create the same file ids"
             raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
         return [*groups, *new]
 

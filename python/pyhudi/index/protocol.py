@@ -109,7 +109,7 @@ class Index(ABC):
     moves: bool = False
     """A row whose partition path changed moves to another partition."""
 
-    kind: ClassVar[str]
+    index_type: ClassVar[str]
     """Its `hoodie.index.type`."""
     is_global: ClassVar[bool] = False
     """A key is looked up in every partition."""

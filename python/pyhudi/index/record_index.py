@@ -49,7 +49,7 @@ from pyhudi.timeline.staleness import newer_timeline
 class RecordIndex(Index):
     """The record index over the whole table."""
 
-    kind = RECORD_INDEX_TYPE
+    index_type = RECORD_INDEX_TYPE
     is_global = True
     is_record_index = True
     moves_option = MOVE_RECORD
@@ -62,7 +62,7 @@ class RecordIndex(Index):
     @classmethod
     def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
         if not cls.detect(detected):
-            msg = f"{INDEX_TYPE} is {cls.kind}, but the table's metadata table has no such index"
+            msg = f"{INDEX_TYPE} is {cls.index_type}, but the metadata table has no such index"
             raise ConfigError(msg, hint="Leave the option out.")
         return super().of(detected, options)
 
@@ -83,7 +83,7 @@ class RecordIndex(Index):
 class PartitionedRecordIndex(RecordIndex):
     """The record index by data partition: a key is unique in its partition."""
 
-    kind = PARTITIONED_RECORD_INDEX
+    index_type = PARTITIONED_RECORD_INDEX
     is_global = False
     moves_option = ""
     by_partition = True

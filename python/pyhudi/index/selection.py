@@ -48,17 +48,19 @@ def choose(
     chosen = index_from_options(options) or next(iter(matching), SimpleIndex)
     for index in matching:
         if index.is_binding and index is not chosen:
-            msg = f"{INDEX_TYPE} is {chosen.kind}, but the table's file groups are buckets"
-            raise ConfigError(msg, hint=f"Leave the option out, or give {index.kind}.")
+            msg = f"{INDEX_TYPE} is {chosen.index_type}, but the table's file groups are buckets"
+            raise ConfigError(msg, hint=f"Leave the option out, or give {index.index_type}.")
     return chosen.of(detected, options)
 
 
 def index_from_options(options: IndexOptions) -> type[Index] | None:
     """Return the index type that options name. Raises `ConfigError` for an unknown one."""
-    if options.kind is None:
+    if options.index_type is None:
         return None
-    index_type = next((index for index in INDEXES if index.kind == options.kind), None)
+    index_type = next((index for index in INDEXES if index.index_type == options.index_type), None)
     if index_type is None:
-        msg = f"{INDEX_TYPE} is {options.kind!r}"
-        raise ConfigError(msg, hint=f"Choose one of {', '.join(index.kind for index in INDEXES)}.")
+        msg = f"{INDEX_TYPE} is {options.index_type!r}"
+        raise ConfigError(
+            msg, hint=f"Choose one of {', '.join(index.index_type for index in INDEXES)}."
+        )
     return index_type

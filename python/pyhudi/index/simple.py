@@ -27,7 +27,7 @@ from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
 class SimpleIndex(Index):
     """Looks up keys in files of the row's own partition."""
 
-    kind = "SIMPLE"
+    index_type = "SIMPLE"
     without_stored_keys = True
 
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
@@ -37,7 +37,7 @@ class SimpleIndex(Index):
 class GlobalSimpleIndex(SimpleIndex):
     """Looks up keys in all files."""
 
-    kind = "GLOBAL_SIMPLE"
+    index_type = "GLOBAL_SIMPLE"
     is_global = True
     without_stored_keys = False
     moves_option = MOVE_SIMPLE

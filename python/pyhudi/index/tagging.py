@@ -182,7 +182,7 @@ def check_mergeable(table: IndexedTable) -> None:
     index = table.index
     if index.is_global and not index.keeps_locations and field_merge(table.config) is not None:
         raise UnsupportedTableFeature(
-            f"hoodie.index.type is {index.kind}: pyhudi does not merge column by column with it",
+            f"hoodie.index.type is {index.index_type}: pyhudi does not merge by column with it",
             hint="upsert, insert and merge of whole rows work.",
         )
 

@@ -154,9 +154,9 @@ class ChangedSlices:
 def alone(slice_: FileSlice) -> list[AloneFile]:
     """Yield the files of a slice, each as a slice of its own."""
     base = slice_.base
-    found = [] if base is None else [(base.name, base.size, replace(slice_, logs=()))]
+    bases = [] if base is None else [(base.name, base.size, replace(slice_, logs=()))]
     logs = ((log.name, log.size, replace(slice_, base=None, logs=(log,))) for log in slice_.logs)
-    return [*found, *logs]
+    return [*bases, *logs]
 
 
 def read_columns(

@@ -63,15 +63,15 @@ def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     or while a writer is between its two timelines. The current timeline of the data table decides
     it.
     """
-    known = {instant.requested for instant in data.filter_completed()}
+    completed = {instant.requested for instant in data.filter_completed()}
     pending = {instant.requested for instant in data.pending()}
     latest = data.latest_time() or ""
     for instant in metadata.filter_completed(DELTA_COMMIT):
         time = instant.requested
         is_later = time in pending or time[:_MILLISECOND_TIME] > latest
-        if time not in known and is_later and not _is_log_compaction(metadata, instant):
+        if time not in completed and is_later and not _is_log_compaction(metadata, instant):
             return True
-    if not metadata.commits or not (known or pending):
+    if not metadata.commits or not (completed or pending):
         return False
     # It may also be that of a table that was recreated.
     return _begin(metadata) > min([latest, *pending])
@@ -134,11 +134,11 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
     file group and all later log files, as their commits name them. Commits from before the
     partition was built do not count: it may have been dropped in between.
     """
-    made = _creation_order(metadata, present)
+    created = _creation_order(metadata, present)
     groups = {file_id for file_id, _ in present.values()}
     based: dict[str, str] = {}
     for instant in reversed(metadata.commits):
-        if _order(metadata, instant) < made:
+        if _order(metadata, instant) < created:
             continue
         if groups and groups <= based.keys() and not _may_follow(metadata, instant, based.values()):
             continue
@@ -191,8 +191,8 @@ def _may_follow(metadata: Timeline, instant: Instant, bases: Iterable[str]) -> b
     return metadata.completes_in_names and completed is not None and completed >= min(bases)
 
 
-def _check_file(path: str, found: tuple[str, int] | None, size: int) -> None:
-    if found is None:
+def _check_file(path: str, stored: tuple[str, int] | None, size: int) -> None:
+    if stored is None:
         raise CorruptTable(f"{path} is missing", hint=MAKE_ANEW)
-    if found[1] < size:
-        raise CorruptTable(f"{path} has {found[1]} of its {size} bytes", hint=MAKE_ANEW)
+    if stored[1] < size:
+        raise CorruptTable(f"{path} has {stored[1]} of its {size} bytes", hint=MAKE_ANEW)

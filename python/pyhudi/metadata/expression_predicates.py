@@ -52,9 +52,9 @@ def _map_conjunct(conjunct: Conjunct, function: Callable[[str], str]) -> list[Co
     if op not in ("=", "in") or not is_text(values.type):
         return []
     strings = values.to_pylist()
-    if not all(text.isascii() for text in strings):
+    if not all(value.isascii() for value in strings):
         return []
-    return [(name, "in", pa.array([function(text) for text in strings], pa.string()))]
+    return [(name, "in", pa.array([function(value) for value in strings], pa.string()))]
 
 
 def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
@@ -65,38 +65,38 @@ def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]
     bounds = unixtime_bounds(min(numbers), max(numbers), pattern) if numbers else None
     if bounds is None:
         return []
-    low, high = (pa.array([text], pa.string()) for text in bounds)
+    low, high = (pa.array([bound], pa.string()) for bound in bounds)
     return [(name, ">=", low), (name, "<=", high)]
 
 
-def unixtime_bounds(least: int, greatest: int, pattern: str) -> tuple[str, str] | None:
+def unixtime_bounds(earliest: int, latest: int, pattern: str) -> tuple[str, str] | None:
     """Return bounds of the strings of `from_unixtime` for seconds, in any time zone.
 
     None for a pattern whose strings do not grow with time, and beyond years with four digits.
     """
-    form = _growing_format(pattern)
-    if form is None:
+    format_ = _growing_format(pattern)
+    if format_ is None:
         return None
     try:
-        return _text(least, -_ZONES, form), _text(greatest, _ZONES, form)
+        return _format_time(earliest, -_ZONES, format_), _format_time(latest, _ZONES, format_)
     except (OverflowError, ValueError):
         return None
 
 
-def _text(second: int, shift: timedelta, form: str) -> str:
-    moment = datetime.fromtimestamp(0, timezone.utc) + timedelta(seconds=second) + shift
-    if not 1000 <= moment.year <= 9998:  # noqa: PLR2004 - years of four digits
+def _format_time(second: int, shift: timedelta, format_: str) -> str:
+    time = datetime.fromtimestamp(0, timezone.utc) + timedelta(seconds=second) + shift
+    if not 1000 <= time.year <= 9998:  # noqa: PLR2004 - years of four digits
         raise ValueError
-    return moment.strftime(form)
+    return time.strftime(format_)
 
 
 def _growing_format(pattern: str) -> str | None:
     """Return a Java date pattern for Python if later times give greater strings; else None."""
-    form, rest = "", pattern
+    format_, rest = "", pattern
     for number, (letters, directive) in enumerate(_FIELDS):
         if not rest.startswith(letters):
             break
-        form, rest = form + directive, rest.removeprefix(letters)
+        format_, rest = format_ + directive, rest.removeprefix(letters)
         if number + 1 < len(_FIELDS) and rest[:1] in ("-", "/", " ", ":", "."):
-            form, rest = form + rest[0], rest[1:]
-    return form if form and not rest else None
+            format_, rest = format_ + rest[0], rest[1:]
+    return format_ if format_ and not rest else None

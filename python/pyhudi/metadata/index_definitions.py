@@ -27,7 +27,7 @@ class IndexDefinition:
     """One index, named as its partition in the metadata table."""
 
     name: str
-    kind: str
+    index_type: str
     """Such as `column_stats`, `bloom_filters` (of expression indexes too), `secondary_index`."""
     function: str
     """The function of an expression index, such as `from_unixtime`; `identity` for a secondary
@@ -57,9 +57,9 @@ def read_definitions(storage: Storage, config: TableConfig) -> dict[str, Any]:
     data = storage.read_or_none(path)
     if data is None:
         return {}
-    found = parse_json(data, path)
+    document = parse_json(data, path)
     try:
-        records = dict(found["indexDefinitions"])
+        records = dict(document["indexDefinitions"])
         parse_definitions(records)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptTable(f"{path}: not index definitions: {error!r}", file=path) from error
@@ -71,16 +71,16 @@ def definitions_path(config: TableConfig) -> str:
     return config.properties.get(INDEX_DEFINITIONS) or DEFAULT_PATH
 
 
-def parse_definitions(found: Mapping[str, Any]) -> dict[str, IndexDefinition]:
+def parse_definitions(records: Mapping[str, Any]) -> dict[str, IndexDefinition]:
     """Parse definitions from the records of the file."""
-    return {name: _definition(name, record) for name, record in found.items()}
+    return {name: _definition(name, record) for name, record in records.items()}
 
 
 def _definition(name: str, record: Mapping[str, Any]) -> IndexDefinition:
     version = str(record.get("version") or "V1")
     return IndexDefinition(
         name=name,
-        kind=str(record["indexType"]).lower(),
+        index_type=str(record["indexType"]).lower(),
         function=str(record.get("indexFunction") or "").lower(),
         columns=tuple(map(str, record.get("sourceFields") or ())),
         options={str(key): str(value) for key, value in (record.get("indexOptions") or {}).items()},
@@ -97,7 +97,7 @@ Definitions = dict[str, Any]
 def new_definition(
     config: TableConfig,
     name: str,
-    kind: str,
+    index_type: str,
     function: str = "",
     columns: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
@@ -111,7 +111,7 @@ def new_definition(
     """
     definition: dict[str, Any] = {
         "indexName": name,
-        "indexType": kind,
+        "indexType": index_type,
         "indexFunction": function,
         "sourceFields": list(columns),
         "indexOptions": dict(options or {}),
@@ -127,9 +127,9 @@ def change_definitions(
 
     Raises `CorruptTable` for a file that is not one of definitions.
     """
-    path, known = definitions_path(config), read_definitions(storage, config)
-    kept = {name: definition for name, definition in known.items() if name not in removed}
-    if {**kept, **added} == known:
+    path, existing = definitions_path(config), read_definitions(storage, config)
+    kept = {name: definition for name, definition in existing.items() if name not in removed}
+    if {**kept, **added} == existing:
         return {}
     data = json.dumps(
         {"indexDefinitions": {**kept, **added}},

@@ -22,7 +22,7 @@ _EXPRESSION_KINDS = (COLUMN_STATS, BLOOM_FILTERS)
 class IndexRequest:
     """The arguments of `create_index`."""
 
-    kind: str
+    index_type: str
     columns: tuple[str, ...] = ()
     name: str | None = None
     function: str | None = None
@@ -31,15 +31,15 @@ class IndexRequest:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for arguments that exclude each other."""
-        kind = self.kind
-        if self.function is not None and kind not in _EXPRESSION_KINDS:
-            msg = f"the index {kind} takes no function"
+        index_type = self.index_type
+        if self.function is not None and index_type not in _EXPRESSION_KINDS:
+            msg = f"the index {index_type} takes no function"
             raise ConfigError(msg, hint=f"One of {', '.join(_EXPRESSION_KINDS)} does.")
         if not self.is_named and (self.name is not None or self.options):
-            msg = f"the index {kind} takes neither a name nor options"
+            msg = f"the index {index_type} takes neither a name nor options"
             raise ConfigError(msg, hint="Give a function for an expression index.")
-        if self.partitioned and kind != RECORD_INDEX:
-            msg = f"the index {kind} is not one by data partition"
+        if self.partitioned and index_type != RECORD_INDEX:
+            msg = f"the index {index_type} is not one by data partition"
             raise ConfigError(msg)
 
     def name_for(self, config: TableConfig) -> str:
@@ -49,7 +49,7 @@ class IndexRequest:
         table's version has no such index.
         """
         if not config.version.has_index_definitions:
-            msg = f"tables of version {config.version.code} have no index of the kind {self.kind!r}"
+            msg = f"tables of version {config.version.code} have no index {self.index_type!r}"
             raise UnsupportedTableFeature(msg, hint="Upgrade the table first.")
         if self.name is None or not _NAME.fullmatch(self.name):
             msg = f"an index of this kind needs a name of letters, digits and _, not {self.name!r}"
@@ -62,4 +62,4 @@ class IndexRequest:
     @property
     def is_named(self) -> bool:
         """Return whether it is a secondary or an expression index."""
-        return self.kind == SECONDARY_INDEX or self.function is not None
+        return self.index_type == SECONDARY_INDEX or self.function is not None

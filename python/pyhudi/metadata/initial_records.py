@@ -63,8 +63,8 @@ class Source:
         table, timeline = self.table, self.table.timeline
         listed = dict(list_files(table.storage))
         if not self.concurrent:
-            given = GivenFiles(listed)
-            view = FileSystemView(table.storage, table.config, timeline, files=given)
+            source_files = GivenFiles(listed)
+            view = FileSystemView(table.storage, table.config, timeline, files=source_files)
             check_complete(table, view)
         pending = {i.requested for i in timeline.pending() if i.action != INDEXING}
 
@@ -167,9 +167,9 @@ class PortionTask:
 
 def derive_initial(task: PortionTask) -> Iterator[pa.RecordBatch]:
     """Return the record rows of a task."""
-    wanted = pa.array(task.routes, pa.string())
+    routes = pa.array(task.routes, pa.string())
     for batch in task.task.rows():
-        yield batch.filter(pc.is_in(batch.column("route"), value_set=wanted))
+        yield batch.filter(pc.is_in(batch.column("route"), value_set=routes))
 
 
 def _instant_of_file(name: str) -> str | None:

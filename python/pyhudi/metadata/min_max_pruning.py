@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     from pyhudi.schema import lazy_compute as pc
 
-_LITERALS_MOST = 64
+_MAX_LITERALS = 64
 """Of a longer list only the minimum and the maximum are compared."""
 
 
@@ -27,35 +27,35 @@ def exclude_by_stats(stats: pa.RecordBatch, conjunct: Conjunct) -> pa.Array:
     matches no condition.
     """
     _, op, values = conjunct
-    least, greatest = stats["min"], stats["max"]
+    minimum, maximum = stats["min"], stats["max"]
     outside = pc.and_kleene(
-        _outside(least, greatest, op, values), pc.and_(least.is_valid(), greatest.is_valid())
+        _outside(minimum, maximum, op, values), pc.and_(minimum.is_valid(), maximum.is_valid())
     )
     return pc.or_(pc.fill_null(outside, fill_value=False), stats["only_nulls"])
 
 
-def _outside(least: pa.Array, greatest: pa.Array, op: str, values: pa.Array) -> pa.Array:
+def _outside(minimum: pa.Array, maximum: pa.Array, op: str, values: pa.Array) -> pa.Array:
     first = values[0]
     match op:
         case "=" | "in":
-            return _all_outside(least, greatest, values)
+            return _all_outside(minimum, maximum, values)
         case "!=":
-            return pc.and_(pc.equal(least, first), pc.equal(greatest, first))
+            return pc.and_(pc.equal(minimum, first), pc.equal(maximum, first))
         case "<":
-            return pc.greater_equal(least, first)
+            return pc.greater_equal(minimum, first)
         case "<=":
-            return pc.greater(least, first)
+            return pc.greater(minimum, first)
         case ">":
-            return pc.less_equal(greatest, first)
+            return pc.less_equal(maximum, first)
         case _:
-            return pc.less(greatest, first)
+            return pc.less(maximum, first)
 
 
-def _all_outside(least: pa.Array, greatest: pa.Array, values: pa.Array) -> pa.Array:
-    if len(values) > _LITERALS_MOST:
+def _all_outside(minimum: pa.Array, maximum: pa.Array, values: pa.Array) -> pa.Array:
+    if len(values) > _MAX_LITERALS:
         low, high = pc.min(values), pc.max(values)
-        return pc.or_(pc.less(greatest, low), pc.greater(least, high))
-    found = pa.repeat(pa.scalar(value=True), len(least))
+        return pc.or_(pc.less(maximum, low), pc.greater(minimum, high))
+    outside = pa.repeat(pa.scalar(value=True), len(minimum))
     for value in values:
-        found = pc.and_(found, pc.or_(pc.less(value, least), pc.greater(value, greatest)))
-    return found
+        outside = pc.and_(outside, pc.or_(pc.less(value, minimum), pc.greater(value, maximum)))
+    return outside

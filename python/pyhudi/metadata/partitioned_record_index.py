@@ -63,12 +63,12 @@ def check_numbers(name: str, groups: Iterable[FileGroup]) -> None:
 
 def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:
     """Return the file groups of each data partition. groups: of the record index, by file id."""
-    found: dict[str, GroupRange] = {}
+    ranges: dict[str, GroupRange] = {}
     for number, group in enumerate(groups):
         path = _data_partition(group.slice.file_id)
-        first, many = found.get(path, (number, 0))
-        found[path] = (first, many + 1)
-    return found
+        first, many = ranges.get(path, (number, 0))
+        ranges[path] = (first, many + 1)
+    return ranges
 
 
 def _data_partition(known_id: str) -> str:
@@ -80,12 +80,12 @@ def _data_partition(known_id: str) -> str:
 
 
 def new_groups(
-    known: Mapping[str, GroupRange], paths: Iterable[str], instant: str
+    existing: Mapping[str, GroupRange], paths: Iterable[str], instant: str
 ) -> list[FileGroup]:
     """Return file groups to create for the data partitions that have none."""
     return [
         FileGroup(_first_slice(file_id(path, number), instant))
-        for path in sorted(set(paths) - known.keys())
+        for path in sorted(set(paths) - existing.keys())
         for number in range(NEW_GROUPS)
     ]
 

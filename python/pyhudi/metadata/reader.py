@@ -193,7 +193,7 @@ class MetadataTable:
             slices = self._of_data_partition(slices, path)
         if path is None and self._is_partitioned(name):
             # Each data partition numbers its file groups from 0.
-            for _, ids in groupby(slices, lambda found: _GROUP_NUMBER.sub("", found.file_id)):
+            for _, ids in groupby(slices, lambda slice_: _GROUP_NUMBER.sub("", slice_.file_id)):
                 _check_numbers(name, ids)
         else:
             _check_numbers(name, slices)
@@ -234,8 +234,8 @@ class MetadataTable:
 
     def data_partitions(self) -> list[str]:
         """Return the paths of the data table's partitions, sorted."""
-        found = self.partition(FILES).files([ALL_PARTITIONS])
-        live = zip(found["name"].to_pylist(), found["is_deleted"].to_pylist(), strict=True)
+        records = self.partition(FILES).files([ALL_PARTITIONS])
+        live = zip(records["name"].to_pylist(), records["is_deleted"].to_pylist(), strict=True)
         return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
 
     def add_data_files(
@@ -247,13 +247,15 @@ class MetadataTable:
 
     def data_files(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
         """Return the files of data partitions; an unknown partition has none."""
-        wanted = {path or NO_PATH: path for path in partitions}
-        files: dict[str, list[Entry]] = {path: [] for path in wanted.values()}
-        found = self.partition(FILES).files(list(wanted))
-        columns = (found[name].to_pylist() for name in ("partition", "name", "size", "is_deleted"))
+        paths = {path or NO_PATH: path for path in partitions}
+        files: dict[str, list[Entry]] = {path: [] for path in paths.values()}
+        records = self.partition(FILES).files(list(paths))
+        columns = (
+            records[name].to_pylist() for name in ("partition", "name", "size", "is_deleted")
+        )
         for key, name, size, deleted in zip(*columns, strict=True):
             if not deleted:
-                path = wanted[key]
+                path = paths[key]
                 files[path].append(Entry(f"{path}/{name}" if path else name, size, 0))
         return files
 

@@ -60,7 +60,7 @@ class Recording:
         data table: `run_clustering` of Hudi 1.2.0 upgrades the metadata table of version 8 alone.
         groups: the file groups of each metadata partition.
         """
-        counts = {name: len(known) for name, known in groups.items()}
+        counts = {name: len(group) for name, group in groups.items()}
         return cls(storage, record_schema(metadata.version.metadata_schema), counts)
 
     def recorder(self) -> _native.MetadataRecorder:

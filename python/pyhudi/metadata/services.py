@@ -119,8 +119,8 @@ def _archiving_policy(
 ) -> ArchivingPolicy:
     data_options = ArchiveOptions.of(data.options)
     return ArchivingPolicy(
-        min_commits=data_options.least + 1,
-        max_commits=data_options.most + 1,
+        min_commits=data_options.min_commits + 1,
+        max_commits=data_options.max_commits + 1,
         retained=CleanOptions(commits=RETAINED),
         compact_after=options.compact_after,
         bounds=bounds,

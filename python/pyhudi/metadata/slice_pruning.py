@@ -59,7 +59,7 @@ def _with_keys_by_partition(
         if index is None:
             unindexed.append(path)
         else:
-            groups += ((path, found) for found in index.locations(keys)["file_id"].to_pylist())
+            groups += ((path, file_id) for file_id in index.locations(keys)["file_id"].to_pylist())
     return pc.or_(slices.in_groups(groups), slices.native.in_partitions(unindexed))
 
 

@@ -12,7 +12,7 @@ import pyarrow.types as at
 from pyhudi.config.formatting import names_text
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
-from pyhudi.config.metadata_options import MOST_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
+from pyhudi.config.metadata_options import MAX_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
 from pyhudi.config.option_parsing import parse_int
 from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.config.table_config import TableConfig
@@ -25,10 +25,10 @@ _ALWAYS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"
 """Meta columns that have statistics whatever columns are selected (from 1.0 on)."""
 
 
-_MOST = MetadataOptions.most_stats_columns
+_DEFAULT_MAX_COLUMNS = MetadataOptions.max_stats_columns
 _IDS_WITH_BOUNDS = frozenset(
-    kind.id
-    for kind in (
+    data_type.id
+    for data_type in (
         *(pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
         *(pa.string(), pa.binary(), pa.date32()),
     )
@@ -61,7 +61,7 @@ def new_statistics_columns(
                 hint += " Before version 9 times of milliseconds have none, nor have decimals of "
                 hint += f"more than {_UNTYPED_DIGITS} digits before or after the point."
             raise UnsupportedTableFeature(msg, hint=hint)
-    chosen = options.stats_columns or tuple(data_columns[: options.most_stats_columns])
+    chosen = options.stats_columns or tuple(data_columns[: options.max_stats_columns])
     return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in able), *chosen)))
 
 
@@ -73,8 +73,8 @@ def column_choice_of(options: MetadataOptions) -> dict[str, str]:
     """
     if options.stats_columns:
         return {STATS_COLUMNS: ",".join(options.stats_columns)}
-    if options.most_stats_columns != _MOST:
-        return {MOST_STATS_COLUMNS: str(options.most_stats_columns)}
+    if options.max_stats_columns != _DEFAULT_MAX_COLUMNS:
+        return {MAX_STATS_COLUMNS: str(options.max_stats_columns)}
     return {}
 
 
@@ -86,20 +86,20 @@ def with_column_choice(
     Columns that the table lost or that cannot have statistics in this version are left out. schema:
     the table's, with meta fields.
     """
-    most = _most_first(definition, schema)
-    if most is not None:
-        return replace(options, most_stats_columns=most)
-    text = definition.options.get(STATS_COLUMNS)
-    named = text.split(",") if text else definition.columns
+    max_columns = _max_first_columns(definition, schema)
+    if max_columns is not None:
+        return replace(options, max_stats_columns=max_columns)
+    listed = definition.options.get(STATS_COLUMNS)
+    named = listed.split(",") if listed else definition.columns
     fields = [(name, field_at(schema, name)) for name in named]
     # Writers of version 8 fail on the fields of structs.
-    left = (
+    remaining = (
         name
         for name, field in fields
         if field is not None and _has_correct_bounds(field.type, typed=version.index_versions)
         if version.index_versions or "." not in name
     )
-    return replace(options, stats_columns=tuple(left))
+    return replace(options, stats_columns=tuple(remaining))
 
 
 class UndefinedStatistics(UnsupportedTableFeature):
@@ -141,8 +141,8 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
         if field and not at.is_nested(field.type)
         if definition.version > 1 or not _is_wide(field.type)
     }
-    most = _most_first(definition, schema) or 0
-    first = _data_columns(schema, definition)[:most]
+    max_columns = _max_first_columns(definition, schema) or 0
+    first = _data_columns(schema, definition)[:max_columns]
     return pa.schema([*{**named, **{field.name: field for field in first}}.values()])
 
 
@@ -158,19 +158,19 @@ def columns_of_any_definition(
     return tuple(field.name for field in schema if has_bounds(field.type, typed=True))
 
 
-def _most_first(definition: IndexDefinition, schema: pa.Schema) -> int | None:
+def _max_first_columns(definition: IndexDefinition, schema: pa.Schema) -> int | None:
     """Return how many first columns of the table a definition covers; None for named columns.
 
     A definition of Hudi does not record it: it covers the first ones if its columns are these.
     """
     if STATS_COLUMNS in definition.options:
         return None
-    if MOST_STATS_COLUMNS not in definition.options:
+    if MAX_STATS_COLUMNS not in definition.options:
         able = [field.name for field in _data_columns(schema, definition)]
         first = [name for name in definition.columns if name in able]
         if not first or first != able[: len(first)]:
             return None
-    return parse_int(definition.options, MOST_STATS_COLUMNS, default=_MOST)
+    return parse_int(definition.options, MAX_STATS_COLUMNS, default=_DEFAULT_MAX_COLUMNS)
 
 
 def _data_columns(schema: pa.Schema, definition: IndexDefinition) -> list[pa.Field[Any]]:

@@ -122,10 +122,10 @@ def clear_partitions(data: Storage, names: Iterable[str], lock_manager: LockMana
     """
     for name in names:
         folder = f"{FOLDER}/{name}"
-        left = data.list(folder)
+        orphans = data.list(folder)
         lock_manager.check_held()
-        data.delete_all(entry.path for entry in left)
-        if not left or not data.list(folder):
+        data.delete_all(entry.path for entry in orphans)
+        if not orphans or not data.list(folder):
             data.delete_dir(folder)
 
 

@@ -28,7 +28,7 @@ from pyhudi.slices.read_tasks import scan_schema
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.table.table_snapshot import TableSnapshot
 
-_VALUES_MOST = 100_000
+_MAX_VALUES = 100_000
 """The maximum number of keys of a table that does not store them as certain strings."""
 
 
@@ -175,9 +175,9 @@ def _by_record_key(table: TableSnapshot, columns: pa.Table) -> KeyLookup:
 
 def _by_values(table: TableSnapshot, columns: pa.Table) -> KeyLookup:
     """Return the lookup by the values of the key columns."""
-    if columns.num_rows > _VALUES_MOST:
+    if columns.num_rows > _MAX_VALUES:
         raise ConfigError(
-            f"{columns.num_rows} keys; the maximum is {_VALUES_MOST} for keys that are not strings "
+            f"{columns.num_rows} keys; the maximum is {_MAX_VALUES} for keys that are not strings "
             "or integers",
             hint="Look up fewer keys at a time, or join the keys with a scan.",
         )

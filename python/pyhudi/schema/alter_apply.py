@@ -276,7 +276,9 @@ def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
     if not may_become(old, new):
         msg = f"column {change.path!r} is {old}: it cannot become {new}"
         raise SchemaMismatch(msg, hint="Widen numbers, or change the type to string.")
-    return replace(slot, column_type=replace(column_type, text=column_type.simple), default=None)
+    return replace(
+        slot, column_type=replace(column_type, internal=column_type.simple), default=None
+    )
 
 
 def _logical(column_type: Plain) -> str | None:

@@ -126,18 +126,18 @@ class _Parts:
         self._levels = 0
 
     def node(self) -> Node:
-        what, text = self._next()
-        if what == "literal":
-            return Literal(self._value(text))
-        if what == "field_ref":
-            return Field((text,))
-        if what == "nested_field_ref":
-            names = [self._next() for _ in range(int(text))]
+        part, value = self._next()
+        if part == "literal":
+            return Literal(self._value(value))
+        if part == "field_ref":
+            return Field((value,))
+        if part == "nested_field_ref":
+            names = [self._next() for _ in range(int(value))]
             if not names or any(key != "field_ref" for key, _ in names):
                 raise _Unreadable
             return Field(tuple(name for _, name in names))
-        if what == "call":
-            return self._call(text)
+        if part == "call":
+            return self._call(value)
         raise _Unreadable
 
     def _call(self, name: str) -> Call:
@@ -149,20 +149,20 @@ class _Parts:
         while self._left and self._left[-1][0] not in ("end", "options"):
             arguments.append(self.node())
         self._levels -= 1
-        what, text = self._next()
-        if what == "options":
-            options = dict(self._value(text).items())
-            what, text = self._next()
-        if (what, text) != ("end", name):
+        part, value = self._next()
+        if part == "options":
+            options = dict(self._value(value).items())
+            part, value = self._next()
+        if (part, value) != ("end", name):
             raise _Unreadable
         return Call(name, tuple(arguments), options)
 
-    def _value(self, text: str) -> pa.Scalar:
+    def _value(self, value: str) -> pa.Scalar:
         """Return the next value: the row has them in the order in which the metadata name them."""
-        if text != str(self._values):
+        if value != str(self._values):
             raise _Unreadable
         self._values += 1
-        return self._row.column(int(text))[0]
+        return self._row.column(int(value))[0]
 
     def _next(self) -> tuple[str, str]:
         if not self._left:

@@ -152,7 +152,7 @@ def document(column_type: ColumnType) -> Json:
     """Return a type in the internal schema's form."""
     match column_type:
         case Plain():
-            return column_type.text
+            return column_type.internal
         case Many(element):
             return {
                 "type": "array",

@@ -24,7 +24,7 @@ class Plain:
     """A type without parts."""
 
     avro: Json
-    text: str
+    internal: str
     """The internal schema's name for it."""
 
     @property

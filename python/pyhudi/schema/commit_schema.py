@@ -85,8 +85,8 @@ def first_history(tree: ColumnTree) -> SchemaHistory:
 
     Its files name columns as the table does, under the version that holds from the beginning.
     """
-    text = tree.internal(NOT_STORED)
-    return SchemaHistory(text, f'{{"schemas":[{text}]}}', {"": internal_columns(text)})
+    internal = tree.internal(NOT_STORED)
+    return SchemaHistory(internal, f'{{"schemas":[{internal}]}}', {"": internal_columns(internal)})
 
 
 def check_ids(schema: TableSchema, config: TableConfig) -> None:
@@ -121,11 +121,11 @@ def commit_schema(schema: TableSchema, config: TableConfig) -> CommitSchema:
     version = int(stored.get("version_id", NOT_STORED))
     if json.loads(tree.internal(version)) != stored:
         version = NOT_STORED
-    return CommitSchema(schema.avro, tree, version, schema.history.text)
+    return CommitSchema(schema.avro, tree, version, schema.history.file_json)
 
 
 def persist(
-    storage: Storage, config: TableConfig, generator: InstantGenerator, instant: str, text: str
+    storage: Storage, config: TableConfig, generator: InstantGenerator, instant: str, file_json: str
 ) -> None:
     """Write the history file of a commit that is about to complete.
 
@@ -140,7 +140,7 @@ def persist(
     storage.put(f"{path}{SCHEMA_SUFFIX}.requested", b"")
     storage.put(f"{path}{SCHEMA_SUFFIX}.inflight", b"")
     completion = f"_{generator.next()}" if config.layout.completion_in_name else ""
-    storage.put(f"{path}{completion}{SCHEMA_SUFFIX}", text.encode())
+    storage.put(f"{path}{completion}{SCHEMA_SUFFIX}", file_json.encode())
 
 
 def forget(storage: Storage, instant: str) -> None:

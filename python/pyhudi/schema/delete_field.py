@@ -24,11 +24,11 @@ def find_delete_markers(
     """
     deleted = pa.chunked_array([pa.repeat(pa.scalar(False), rows.num_rows)])  # noqa: FBT003
     if IS_DELETED in rows.column_names:
-        said = pc.equal(rows.column(IS_DELETED), pa.scalar(True))  # noqa: FBT003
-        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+        matches = pc.equal(rows.column(IS_DELETED), pa.scalar(True))  # noqa: FBT003
+        deleted = pc.or_(deleted, pc.fill_null(matches, False))  # noqa: FBT003
     if delete_field is not None and marker is not None and delete_field in rows.column_names:
-        said = pc.equal(_as_java_prints(rows.column(delete_field), delete_field), marker)
-        deleted = pc.or_(deleted, pc.fill_null(said, False))  # noqa: FBT003
+        matches = pc.equal(_as_java_prints(rows.column(delete_field), delete_field), marker)
+        deleted = pc.or_(deleted, pc.fill_null(matches, False))  # noqa: FBT003
     return deleted.combine_chunks()
 
 

@@ -90,7 +90,7 @@ class SchemaHistory:
 
     current: str
     """The current internal schema, as JSON."""
-    text: str
+    file_json: str
     """Every version, as the newest history file has them; "" without one."""
     versions: Mapping[str, Column]
     """The columns of each version, by the instant from which it holds; the one before the first
@@ -118,19 +118,19 @@ def find_history(
 
     Raises `CorruptTable` for an internal schema that cannot be parsed.
     """
-    text, documents = _history(storage, timeline)
+    file_json, documents = _history(storage, timeline)
     history = {instant: _table(document) for instant, document in documents.items()}
     latest = _latest_schema(timeline, newest) if newest is not None else None
     if latest is None and not history:
         return None
     current = latest or json.dumps(documents[max(documents)], separators=(",", ":"))
     versions = {**history, **_commit_versions(timeline, history)}
-    return SchemaHistory(current, text, versions)
+    return SchemaHistory(current, file_json, versions)
 
 
-def internal_columns(text: str) -> Column:
-    """Parse the columns of an internal schema in JSON. Raises `CorruptTable` for other text."""
-    return _parse(text, "an internal schema")
+def internal_columns(json_text: str) -> Column:
+    """Parse the columns of an internal schema in JSON. Raises `CorruptTable` for anything else."""
+    return _parse(json_text, "an internal schema")
 
 
 def is_evolved(storage: Storage, timeline: Timeline) -> bool:
@@ -148,22 +148,22 @@ def _latest_schema(timeline: Timeline, instant: Instant) -> str | None:
 def _history(storage: Storage, timeline: Timeline) -> tuple[str, dict[str, Any]]:
     """Return every schema version of the newest history file whose commit counts, by instant.
 
-    The version before the first evolution has the instant "". Also returns the file's text; "" and
-    nothing without a file.
+    The version before the first evolution has the instant "". The first item is the file's content;
+    "" if there is no file.
     """
     name = _newest_file(storage, timeline)
     if name is None:
         return "", {}
     path = f"{SCHEMA_FOLDER}/{name}"
-    text = storage.read(path).decode(errors="replace")
-    document = _load(text, path)
+    file_json = storage.read(path).decode(errors="replace")
+    document = _load(file_json, path)
     try:
         versions = {_time_of(version["version_id"]): version for version in document["schemas"]}
         for version in versions.values():
             _table(version)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupt_error(path, error) from error
-    return text, versions
+    return file_json, versions
 
 
 def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
@@ -223,15 +223,15 @@ def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[
     parsed: dict[str, Column] = {}
     versions: dict[str, Column] = {}
     for instant in timeline.commits:
-        text = _latest_schema(timeline, instant)
-        if text is None:
+        recorded = _latest_schema(timeline, instant)
+        if recorded is None:
             older = [time for time in history if time <= instant.requested]
             if older:
                 versions[instant.requested] = history[max(older)]
             continue
-        if text not in parsed:
-            parsed[text] = _parse(text, f"the commit {instant.requested}")
-        versions[instant.requested] = parsed[text]
+        if recorded not in parsed:
+            parsed[recorded] = _parse(recorded, f"the commit {instant.requested}")
+        versions[instant.requested] = parsed[recorded]
     return versions
 
 
@@ -293,17 +293,17 @@ def _identity_as_none(sources: Map) -> Map | None:
 # ---- JSON (`SerDeHelper`, Hudi 1.2.0)
 
 
-def _parse(text: str, where: str) -> Column:
-    document = _load(text, where)
+def _parse(json_text: str, where: str) -> Column:
+    document = _load(json_text, where)
     try:
         return _table(document)
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupt_error(where, error) from error
 
 
-def _load(text: str | bytes, where: str) -> Any:
+def _load(json_text: str | bytes, where: str) -> Any:
     try:
-        return parse_json(text, where)
+        return parse_json(json_text, where)
     except CorruptTable as error:
         raise _corrupt_error(where, error) from error
 

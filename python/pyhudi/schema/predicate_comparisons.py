@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.schema.predicate_literals import (
+    as_strings,
     compare,
     fits_column,
-    plain_texts,
     to_scalar,
     within_column,
 )
@@ -57,9 +57,9 @@ def among_values(
     left: pc.Expression, data_type: pa.DataType, values: Sequence[Any], name: str
 ) -> pc.Expression:
     """Return whether an expression is among values. Raises `SchemaMismatch`."""
-    texts = plain_texts(values, data_type)
-    if texts is not None:
-        return pc.if_else(left.is_valid(), left.isin(texts), boolean(None))
+    strings = as_strings(values, data_type)
+    if strings is not None:
+        return pc.if_else(left.is_valid(), left.isin(strings), boolean(None))
     literals = [to_scalar(v, data_type, name) for v in values if v is not None]
     # No row has a number that the type cannot represent.
     fitting = [literal for literal in literals if literal.type == data_type]
@@ -140,9 +140,9 @@ def conjuncts_of(
     """
     if not values or any(value is None for value in values):
         return ()
-    texts = plain_texts(values, data_type)
-    if texts is not None:
-        return ((name, op, texts),)
+    strings = as_strings(values, data_type)
+    if strings is not None:
+        return ((name, op, strings),)
     literals = [to_scalar(value, data_type, name) for value in values]
     if at.is_floating(data_type):
         op, literals = _round_to_column(op, literals, data_type)

@@ -62,7 +62,7 @@ def to_scalar(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:
         ) from error
 
 
-def plain_texts(values: Sequence[Any], data_type: pa.DataType) -> pa.Array[Any] | None:
+def as_strings(values: Sequence[Any], data_type: pa.DataType) -> pa.Array[Any] | None:
     """Convert many strings for a string column; None for other values or columns."""
     if not is_text(data_type) or not all(type(value) is str for value in values):
         return None
@@ -144,20 +144,20 @@ def of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
     raise TypeError
 
 
-def _decimal(text: str) -> Decimal:
-    if "_" in text or not text.isascii():
+def _decimal(string: str) -> Decimal:
+    if "_" in string or not string.isascii():
         raise ValueError  # which Python takes
-    return Decimal(text)
+    return Decimal(string)
 
 
 def _timestamp_of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
-    text = pa.scalar(value.strip())
+    string = pa.scalar(value.strip())
     if data_type.tz is None:
-        return text.cast(data_type)
+        return string.cast(data_type)
     try:
-        return text.cast(data_type)
+        return string.cast(data_type)
     except pa.ArrowInvalid:
-        return text.cast(pa.timestamp(data_type.unit)).cast(data_type)
+        return string.cast(pa.timestamp(data_type.unit)).cast(data_type)
 
 
 def _of_number(value: float | Decimal, data_type: pa.DataType) -> pa.Scalar:

@@ -68,8 +68,8 @@ def where_of(condition: Condition, schema: pa.Schema) -> Where:
 def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Where:
     """Return a filter that pyarrow evaluates; what it implies for single columns prunes files."""
     tree = tree_of(expression)
-    text = "" if tree is not None else format_expression(expression)
-    if "FieldPath(" in text:
+    formatted = "" if tree is not None else format_expression(expression)
+    if "FieldPath(" in formatted:
         raise ConfigError(
             "where: the expression names a column by number",
             hint="Use its name: the order of columns is not part of the table.",
@@ -80,7 +80,7 @@ def _from_arrow_expression(expression: pc.Expression, schema: pa.Schema) -> Wher
         raise SchemaMismatch(f"where: {error}") from error
     if tree is None:
         # Its string contains every name.
-        return Where(expression, tuple(name for name in schema.names if name in text))
+        return Where(expression, tuple(name for name in schema.names if name in formatted))
     names = fields_of(tree)
     columns = tuple(name for name in schema.names if name in names)
     return Where(expression, columns, _conjuncts(condition_implied_by(tree, schema), schema))

@@ -55,7 +55,7 @@ def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value |
 # --- strings --------------------------------------------------------------------------------------
 
 
-def _text(what: str, operand: Operand, function: str) -> Value:
+def _string_operand(what: str, operand: Operand, function: str) -> Value:
     value = to_value(operand, what)
     if at.is_null(value.data_type):
         return null(pa.string())
@@ -84,23 +84,23 @@ def _literal_argument(what: str, operand: Operand, function: str, python_type: t
     )
 
 
-def _lower(what: str, text: Operand) -> Value:
-    return call("utf8_lower", _text(what, text, "lower"), what=what)
+def _lower(what: str, operand: Operand) -> Value:
+    return call("utf8_lower", _string_operand(what, operand, "lower"), what=what)
 
 
-def _upper(what: str, text: Operand) -> Value:
+def _upper(what: str, operand: Operand) -> Value:
     # Java turns this letter into two, Arrow into another one.
     options = pc.ReplaceSubstringOptions("ß", "SS")
-    value = _text(what, text, "upper")
+    value = _string_operand(what, operand, "upper")
     return call(
         "utf8_upper", call("replace_substring", value, options=options, what=what), what=what
     )
 
 
 def _trim_function(function: str) -> Callable[..., Value]:
-    def trim(what: str, text: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
+    def trim(what: str, operand: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
         trimmed = _literal_argument(what, characters, "trim", str)
-        value = _text(what, text, "trim")
+        value = _string_operand(what, operand, "trim")
         if trimmed is None:
             return null(pa.string())
         return call(function, value, options=pc.TrimOptions(trimmed), what=what)
@@ -108,18 +108,18 @@ def _trim_function(function: str) -> Callable[..., Value]:
     return trim
 
 
-def _length(what: str, text: Operand) -> Value:
-    return call("utf8_length", _text(what, text, "length"), what=what)
+def _length(what: str, operand: Operand) -> Value:
+    return call("utf8_length", _string_operand(what, operand, "length"), what=what)
 
 
 def _substring(
     what: str,
-    text: Operand,
+    operand: Operand,
     start: Operand,
     length: Operand = Literal(2**31),  # noqa: B008 - frozen
 ) -> Value:
     """Positions begin at 1, and at the end if negative; what is before the string is cut off."""
-    value = _text(what, text, "substring")
+    value = _string_operand(what, operand, "substring")
     first, count = (
         _literal_argument(what, argument, "substring", int) for argument in (start, length)
     )
@@ -138,16 +138,16 @@ def _substring(
     return call("utf8_slice_codeunits", value, options=options, what=what)
 
 
-def _concat(what: str, *texts: Operand) -> Value:
-    values = [_text(what, text, "concat") for text in texts]
+def _concat(what: str, *operands: Operand) -> Value:
+    values = [_string_operand(what, operand, "concat") for operand in operands]
     return call("binary_join_element_wise", *values, to_value(Literal(""), what), what=what)
 
 
 def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callable[..., Value]:
     """Build a function that searches for a literal string."""
 
-    def match(what: str, text: Operand, pattern: Operand) -> Value:
-        value = _text(what, text, name)
+    def match(what: str, operand: Operand, pattern: Operand) -> Value:
+        value = _string_operand(what, operand, name)
         literal = _literal_argument(what, pattern, name, str)
         if literal is None:
             return null(pa.bool_())
@@ -156,10 +156,10 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
     return match
 
 
-def like(what: str, text: Operand, pattern: Operand, *, ignore_case: bool = False) -> Value:
+def like(what: str, operand: Operand, pattern: Operand, *, ignore_case: bool = False) -> Value:
     """Return whether a string matches a literal pattern."""
     name = "ILIKE" if ignore_case else "LIKE"
-    value = _text(what, text, name)
+    value = _string_operand(what, operand, name)
     literal = _literal_argument(what, pattern, name, str)
     if literal is None:
         return null(pa.bool_())

@@ -197,10 +197,10 @@ def _nonzero(value: Value, what: str) -> Value:
 
 
 def _remainder(left: Value, right: Value, what: str) -> Value:
-    one, minus = (Value(pc.scalar(pa.scalar(n)), pa.int64()) for n in (1, -1))
+    unit, minus = (Value(pc.scalar(pa.scalar(n)), pa.int64()) for n in (1, -1))
     # The minimum integer divided by -1 overflows; its remainder is that of a division by 1.
     is_minus = call("equal", right, minus, what=what)
-    divisor = call("if_else", is_minus, one, _nonzero(right, what), what=what)
+    divisor = call("if_else", is_minus, unit, _nonzero(right, what), what=what)
     whole = call("divide", left, divisor, what=what)
     product = call("multiply", whole, divisor, what=what)
     return call("subtract", left, product, what=what)

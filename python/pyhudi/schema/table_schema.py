@@ -181,18 +181,18 @@ def earlier_schemas(config: TableConfig, timeline: Timeline) -> list[pa.Schema]:
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
     first = [timeline.commit_metadata(commit).schema for commit in timeline.commits[:1]]
-    texts = {_schema_of_creation(config), *first, _schema_of_commits(timeline)[1]}
-    return [_native.arrow_schema(text) for text in texts if text]
+    schemas = {_schema_of_creation(config), *first, _schema_of_commits(timeline)[1]}
+    return [_native.arrow_schema(avro) for avro in schemas if avro]
 
 
 def first_schema(config: TableConfig, timeline: Timeline) -> pa.Schema | None:
     """Return the schema of the table's creation, else of its first commit; None if unknown."""
     from pyhudi import _native  # noqa: PLC0415 - the rules above need no core
 
-    text = _schema_of_creation(config)
-    if text is None and timeline.commits and timeline.archive.is_empty:
-        text = timeline.commit_metadata(timeline.commits[0]).schema
-    return _native.arrow_schema(text) if text else None
+    avro = _schema_of_creation(config)
+    if avro is None and timeline.commits and timeline.archive.is_empty:
+        avro = timeline.commit_metadata(timeline.commits[0]).schema
+    return _native.arrow_schema(avro) if avro else None
 
 
 def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:

@@ -145,10 +145,10 @@ def _unit(properties: Mapping[str, str], timestamp_type: str) -> str:
 
 
 def _inputs(properties: Mapping[str, str]) -> tuple[Pattern, ...]:
-    text = _require(properties, INPUT_FORMAT)
+    formats = _require(properties, INPUT_FORMAT)
     delimiter = _value(properties, INPUT_DELIMITER) or ","
     try:
-        parts = re.split(delimiter, text)
+        parts = re.split(delimiter, formats)
     except re.error:
         raise _refuse(INPUT_DELIMITER, delimiter) from None
     return tuple(_pattern(INPUT_FORMAT, part.strip(), _READ_LETTERS) for part in parts)
@@ -196,11 +196,11 @@ def _literal(quoted: str) -> str:
     return quoted
 
 
-def _add_literal(parts: list[str], text: str) -> None:
+def _add_literal(parts: list[str], literal: str) -> None:
     if parts and parts[-1].startswith("'"):
-        parts[-1] += text
+        parts[-1] += literal
     else:
-        parts.append("'" + text)
+        parts.append("'" + literal)
 
 
 def _is_known(run: str, letters: str) -> bool:
@@ -294,7 +294,7 @@ def _string_of_null(rules: TimeRules) -> str:
     local = _at_zone(pa.array([1], pa.int64()), zone)
     minutes = (local.cast(pa.int64())[0].as_py() - 1) // 60_000
     sign, size = ("-" if minutes < 0 else "+"), abs(minutes)
-    texts = {"Z": f"'{sign}{size // 60:02}{size % 60:02}"}
-    texts["ZZ"] = f"'{sign}{size // 60:02}:{size % 60:02}"
-    pattern = [texts.get(part, part) for part in rules.inputs[0]]
+    offsets = {"Z": f"'{sign}{size // 60:02}{size % 60:02}"}
+    offsets["ZZ"] = f"'{sign}{size // 60:02}:{size % 60:02}"
+    pattern = [offsets.get(part, part) for part in rules.inputs[0]]
     return str(_native.format_times(local, pattern)[0].as_py())

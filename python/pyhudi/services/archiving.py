@@ -90,7 +90,7 @@ def preview_archive(table: TableSnapshot, options: ArchiveOptions) -> ServiceRes
 
 def is_due(table: TableSnapshot, options: ArchiveOptions) -> bool:
     """Return whether archiving is due after a commit."""
-    if len(table.timeline.commits) <= options.most:
+    if len(table.timeline.commits) <= options.max_commits:
         return False
     return has_due_instants(table, _policy(table, options))
 
@@ -107,8 +107,8 @@ def _policy(table: TableSnapshot, options: ArchiveOptions) -> ArchivingPolicy:
         compaction_options.NUM_AND_TIME,
     )
     return ArchivingPolicy(
-        options.least,
-        options.most,
+        options.min_commits,
+        options.max_commits,
         CleanOptions.of(table.options),
         compaction.max_delta_commits if counts else None,
         _participant_bounds,

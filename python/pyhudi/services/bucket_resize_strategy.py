@@ -29,7 +29,7 @@ def choose_resizes(
     """
     by_id = {slice_.file_id: slice_ for slice_ in slices}
     buckets = [by_id.get(file_id_of(prefix)) for _, prefix in ring.nodes]
-    room = max(options.most - len(ring.nodes), 0)
+    room = max(options.max_buckets - len(ring.nodes), 0)
     split: list[PlannedGroup] = []
     for at in sorted(range(len(buckets)), key=lambda at: (-_size(buckets[at]), at)):
         slice_ = buckets[at]
@@ -39,7 +39,7 @@ def choose_resizes(
         if children:
             split.append(PlannedGroup((slice_,), len(children), children, ring.number))
             buckets[at] = None
-    to_spare = len(ring.nodes) + len(split) - options.fewest
+    to_spare = len(ring.nodes) + len(split) - options.min_buckets
     merged = [
         PlannedGroup(
             tuple(slice_ for at in run if (slice_ := buckets[at]) is not None),

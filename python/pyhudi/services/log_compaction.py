@@ -104,7 +104,7 @@ def is_due(timeline: Timeline, options: LogCompactionOptions) -> bool:
         return True
     last = max((instant.requested for instant, _ in _log_compactions(timeline)), default="")
     deltas = [delta for delta in since_compaction(timeline) if delta.requested > last]
-    return len(deltas) >= options.least
+    return len(deltas) >= options.min_log_files
 
 
 def is_obsolete(timeline: Timeline, instant: str) -> bool:
@@ -154,7 +154,7 @@ def _choose_slices(
         slice_
         for slice_ in slices_with_logs(complete_view(table, partitions))
         if slice_.key not in planned
-        and _count_new_logs(slice_.logs, compacted.get(slice_.key)) >= options.least
+        and _count_new_logs(slice_.logs, compacted.get(slice_.key)) >= options.min_log_files
     ]
 
 

@@ -18,7 +18,7 @@ from pyhudi.config.table_version import table_version
 from pyhudi.config.version_properties import INITIAL_VERSION, VERSIONS
 from pyhudi.errors import ConfigError
 
-_MOST = 2**31 - 1
+_MAX_HASH = 2**31 - 1
 _NEVER_SPLIT = [str(code) for code in VERSIONS if not table_version(code).splits_bucket_keys]
 
 
@@ -36,7 +36,7 @@ class KeyHash:
 
     def hashes(self, keys: pa.Array[Any]) -> pa.Array[Any]:
         """Return a hash of each key, independent of the number of buckets."""
-        return self.buckets(keys, _MOST)
+        return self.buckets(keys, _MAX_HASH)
 
     def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
         """Return the consistent hash of each key."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 else:
     from pyhudi.schema import lazy_compute as pc
 
-_LITERALS_MOST = 64
+_MAX_LITERALS = 64
 _ROW = ""
 """Name of the row number: no column of a table has this name."""
 
@@ -154,7 +154,7 @@ def _ends_of_long_lists(conjunct: Conjunct) -> tuple[Conjunct, ...]:
     The filter itself is applied afterwards.
     """
     name, op, values = conjunct
-    if op != "in" or len(values) <= _LITERALS_MOST or not _is_tested_one_by_one(values.type):
+    if op != "in" or len(values) <= _MAX_LITERALS or not _is_tested_one_by_one(values.type):
         return (conjunct,)
     minimum, maximum = (pa.array([end], values.type) for end in (pc.min(values), pc.max(values)))
     return (name, ">=", minimum), (name, "<=", maximum)

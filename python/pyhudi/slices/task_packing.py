@@ -22,17 +22,17 @@ Task = TypeVar("Task")
 class PackSizes:
     """The size of packs."""
 
-    most_bytes: int = 128 * 1024 * 1024
+    max_bytes: int = 128 * 1024 * 1024
     """Bytes of a pack, as `spark.sql.files.maxPartitionBytes`."""
     open_bytes: int = 4 * 1024 * 1024
     """Cost of opening a file in bytes, as `spark.sql.files.openCostInBytes`."""
-    wanted: int = 1
+    min_packs: int = 1
     """Desired minimum number of packs: tasks that run concurrently."""
 
     def limit(self, sizes: Sequence[int]) -> int:
         """Return the bytes of a pack, for tasks of these sizes."""
-        share = sum(size + self.open_bytes for size in sizes) // max(self.wanted, 1)
-        return min(self.most_bytes, max(self.open_bytes, share))
+        share = sum(size + self.open_bytes for size in sizes) // max(self.min_packs, 1)
+        return min(self.max_bytes, max(self.open_bytes, share))
 
 
 @dataclass(frozen=True)

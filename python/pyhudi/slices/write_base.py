@@ -212,14 +212,14 @@ def rewrite_base_file(
 
 
 def store_base_files(
-    target: WriteTarget, next_path: Callable[[], str], rows: _Reader, most_bytes: int
+    target: WriteTarget, next_path: Callable[[], str], rows: _Reader, max_bytes: int
 ) -> list[_native.BaseFile]:
     """Write the rows in files of a maximum size, whose paths are requested one by one."""
     return _native.write_base_files(
         target.storage.native,
         next_path,
         rows,
-        most_bytes,
+        max_bytes,
         file_name=None if target.virtual_keys else "",
         **_form(target),
     )
@@ -229,14 +229,14 @@ def join_base_files(
     target: WriteTarget,
     next_path: Callable[[], str],
     slices: Sequence[_native.SliceSpec],
-    most_bytes: int,
+    max_bytes: int,
 ) -> tuple[list[_native.BaseFile], list[_native.MergeStats]]:
     """As `store_base_files`, with slices one after the other; unchanged row groups are copied."""
     return _native.join_base_files(
         target.storage.native,
         next_path,
         slices,
-        most_bytes,
+        max_bytes,
         JOINED_ROWS,
         file_name=None if target.virtual_keys else "",
         **_form(target),

@@ -223,9 +223,9 @@ _LARGE = 256 << 20
 def pack_sizes(spark: SparkSession) -> PackSizes:
     """Return how much one task reads, by the settings of Spark's file sources."""
     settings = {
-        "most_bytes": _bytes(spark, "spark.sql.files.maxPartitionBytes"),
+        "max_bytes": _bytes(spark, "spark.sql.files.maxPartitionBytes"),
         "open_bytes": _bytes(spark, "spark.sql.files.openCostInBytes"),
-        "wanted": _parallelism(spark),
+        "min_packs": _parallelism(spark),
     }
     return PackSizes(**{name: value for name, value in settings.items() if value is not None})
 

@@ -49,7 +49,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         super().__init__()
         context = open_write(query.table(), None, query.memory_limit)
         if context.index.has_buckets:
-            index_type = context.index.kind
+            index_type = context.index.index_type
             msg = (
                 f'{INDEX_TYPE} is {index_type}: df.write.format("pyhudi") cannot shuffle by bucket'
             )

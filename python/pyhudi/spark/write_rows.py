@@ -93,7 +93,7 @@ class FrameRows:
             policy = "fail" if fail else "drop"
             msg = (
                 f"{INSERT_DUPLICATES} is {policy}: an insert of a DataFrame cannot look up "
-                f"existing keys in the index {self.context.index.kind}"
+                f"existing keys in the index {self.context.index.index_type}"
             )
             raise UnsupportedTableFeature(msg, hint="Upsert the rows, or pass Arrow data.")
         step = DropExistingKeys(RemoteContext.of(self.context, None), self.schema, fail)
@@ -107,7 +107,8 @@ class FrameRows:
 
     def fill_missing_columns(self) -> UnassignedRows:
         """Raise `UnsupportedTableFeature`: partial updates are not supported."""
-        msg = f"{INDEX_TYPE} is {self.context.index.kind}: a DataFrame cannot update parts of rows"
+        index_type = self.context.index.index_type
+        msg = f"{INDEX_TYPE} is {index_type}: a DataFrame cannot update parts of rows"
         raise UnsupportedTableFeature(msg, hint="Pass whole rows, or Arrow data.")
 
     def for_upsert(self) -> AssignedRows:

@@ -38,7 +38,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _NAME = re.compile(r"(\d+)_(\d+)_(\d)\.parquet", re.ASCII)
-_MOST_ROWS = 64
+_BATCH_ROWS = 64
 """Rows decoded at a time when files are merged: content may be large."""
 
 
@@ -173,7 +173,7 @@ def _read(storage: Storage, path: str) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - few writes come here
 
     file = pq.ParquetFile(io.BytesIO(storage.read(path)))
-    for batch in file.iter_batches(_MOST_ROWS, columns=_SCHEMA.names):
+    for batch in file.iter_batches(_BATCH_ROWS, columns=_SCHEMA.names):
         yield pa.Table.from_batches([batch]).select(_SCHEMA.names).cast(_SCHEMA)
 
 

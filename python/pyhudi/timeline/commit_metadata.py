@@ -300,8 +300,8 @@ def decode_commit_files(contents: Sequence[bytes]) -> list[tuple[CommitFile, ...
 
 
 def _own_files(files: Iterable[Any]) -> tuple[CommitFile, ...] | None:
-    found = tuple(map(CommitFile._make, files))
-    return None if any(map(is_external, (file.path for file in found))) else found
+    parsed = tuple(map(CommitFile._make, files))
+    return None if any(map(is_external, (file.path for file in parsed))) else parsed
 
 
 _LOG_FIELDS = frozenset({"log_version", "log_offset", "base_file", "log_files"})
@@ -333,20 +333,20 @@ def _record_of(model: Any, skipped: Iterable[str]) -> dict[str, Any]:
     for key, value in record.items():
         # Nearly all are scalars: no call for those.
         if type(value) not in _SCALARS:
-            record[key] = _plain(value)
+            record[key] = _to_json_value(value)
     return {**record, **model.unknown}
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if type(value) in _SCALARS:
         return value
     if isinstance(value, RuntimeStats):
         return _record_of(value, ())
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _to_json_value(item) for key, item in value.items()}
     return value

@@ -145,8 +145,8 @@ _SHAPES: Mapping[tuple[str, State], Any] = {
 def check_content(content: Mapping[str, Any], file: Instant, path: str) -> None:
     """Raise `CorruptTable` naming `path` for an invalid plan or record."""
     for at, value, expected in _wrong(content, _SHAPES.get((file.action, file.state), _ANY), ""):
-        text = repr(value)[:_SHOWN]
-        msg = f"{path}: {at} is {text}, expected: {expected}"
+        shortened = repr(value)[:_SHOWN]
+        msg = f"{path}: {at} is {shortened}, expected: {expected}"
         raise CorruptTable(msg, file=path)
 
 

@@ -27,7 +27,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 UNIQUE = "unique"
 MAY_REPEAT = "may repeat"
 
-_ARCHIVED_MOST = 100
+_MAX_ARCHIVED = 100
 """Maximum number of archived commits to read: each may take a read of its own."""
 
 OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
@@ -120,7 +120,7 @@ def _newest_first(
         yield instant, timeline.commit_metadata
     times = {instant.requested for instant in active}
     archived = [commit for commit in timeline.archive.commits() if commit.requested not in times]
-    for instant in reversed(archived[-_ARCHIVED_MOST:]):
+    for instant in reversed(archived[-_MAX_ARCHIVED:]):
         yield instant, timeline.archive.commit_metadata
-    if len(archived) > _ARCHIVED_MOST:
+    if len(archived) > _MAX_ARCHIVED:
         raise _TooLongError

@@ -33,11 +33,10 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
     return timeline.until(instant)
 
 
-def check_after_first_commit(timeline: Timeline, span: InstantRange, asked: str) -> None:
+def check_after_first_commit(timeline: Timeline, span: InstantRange, requested: str) -> None:
     """Raise `HistoryUnavailable` if all commits of a table are after the end of a range.
 
-    A table without commits is empty at any time. asked: the end of the range as the caller wrote
-    it.
+    A table without commits is empty at any time. requested: the range's end for the message.
     """
     if not timeline.commits or any(map(span.holds, timeline.commits)):
         return
@@ -47,7 +46,7 @@ def check_after_first_commit(timeline: Timeline, span: InstantRange, asked: str)
         all_commits = (*timeline.commits, *timeline.archive.commits())
         first = min(filter(None, map(span.time_of, all_commits)), default="")
         raise HistoryUnavailable(
-            f"{asked} is before the first commit, {first}",
+            f"{requested} is before the first commit, {first}",
             hint="Use a later time; inspect.commits() lists the commits. Times without an offset "
             f"are in the zone {timeline.archive.zone}.",
         )

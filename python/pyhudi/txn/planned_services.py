@@ -79,7 +79,7 @@ def after_commit(table: TableSnapshot) -> TableSnapshot:
     (`metadata/pending_operation.py`), which would look like a concurrent change of the properties.
     """
     current = TableConfig.load(table.storage, table.clock)
-    current = replace(current, told=table.config.told)
+    current = replace(current, handle_delete_rule=table.config.handle_delete_rule)
     return (
         replace(table, config=current)
         if _without_pending_operation(current) == _without_pending_operation(table.config)

@@ -91,5 +91,5 @@ def _alter_schema(
         msg = "the changes do not change the table's columns"
         raise SchemaMismatch(msg)
     history = schema.history or first_history(before)
-    history = SchemaHistory(after.internal(NOT_STORED), history.text, history.versions)
+    history = SchemaHistory(after.internal(NOT_STORED), history.file_json, history.versions)
     return schema_from_avro(_native.without_meta_fields(after.avro()), config, history)

@@ -198,7 +198,7 @@ def check_virtual_writes(
         return
     check_virtual_types(config, schema)
     if not index.without_stored_keys:
-        msg = f"{VIRTUAL}: {INDEX_TYPE} {index.kind} needs stored keys"
+        msg = f"{VIRTUAL}: {INDEX_TYPE} {index.index_type} needs stored keys"
         raise UnsupportedTableFeature(msg, hint="Use SIMPLE, or BUCKET with the engine SIMPLE.")
     if config.is_merge_on_read and options.log_blocks == "hfile":
         msg = f"{VIRTUAL}: hoodie.logfile.data.block.format hfile needs stored keys"

@@ -30,7 +30,7 @@ def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
         msg = f"{mode}, for merge-on-read tables of version 8 or later"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
     if not index.has_buckets or index.has_rings:
-        msg = f"{mode}, and {INDEX_TYPE} is {index.kind}: it needs BUCKET with the engine SIMPLE"
+        msg = f"{mode} needs {INDEX_TYPE} BUCKET with the engine SIMPLE, not {index.index_type}"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
     if not appends:
         raise UnsupportedTableFeature(

@@ -87,9 +87,10 @@ def _split_expired(
     reasons = [f"a service of partition {path!r} is pending" for path in expired if path in waiting]
     free = [path for path in expired if path not in waiting]
     reasons += [
-        f"partition {path!r}: limit of {options.most} per run" for path in free[options.most :]
+        f"partition {path!r}: limit of {options.max_partitions} per run"
+        for path in free[options.max_partitions :]
     ]
-    return free[: options.most], reasons
+    return free[: options.max_partitions], reasons
 
 
 def _modification_times(

@@ -56,7 +56,7 @@ class IndexFacts:
         if definition is None:
             return ""
         names = names_text(definition.columns, _MAX_COLUMNS)
-        is_plain = definition.function in ("", "identity", definition.kind)
+        is_plain = definition.function in ("", "identity", definition.index_type)
         return names if is_plain else f"{definition.function}({names})"
 
 
@@ -122,7 +122,7 @@ def _waiting(table: TableSnapshot) -> dict[GroupKey, str]:
 
 def _index(table: TableSnapshot) -> str:
     options = IndexOptions.of(table.options)
-    return choose(table.storage, table.config, table.timeline, options).kind
+    return choose(table.storage, table.config, table.timeline, options).index_type
 
 
 def _indexes(table: TableSnapshot) -> list[IndexFacts]:

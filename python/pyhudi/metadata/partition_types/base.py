@@ -47,7 +47,7 @@ class Change:
     """The files of the metadata table."""
 
     @cached_property
-    def known(self) -> MetadataTable:
+    def metadata_reader(self) -> MetadataTable:
         """The metadata table before the commit."""
         return MetadataTable.beside(self.data, self.metadata_table, self.listing)
 

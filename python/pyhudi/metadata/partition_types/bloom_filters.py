@@ -17,7 +17,7 @@ from pyhudi.metadata.partition_types.base import (
     PartitionRequest,
 )
 from pyhudi.metadata.partition_types.file_stats import (
-    FactsTask,
+    FileStatsTask,
     ForgetTask,
     columns_of,
     find_removed_files,
@@ -64,7 +64,7 @@ class BloomFilters(MetadataPartitionType):
             tasks.append(ForgetTask(task.recording, name, removed, filters=True))
         return tasks
 
-    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+    def on_commit(self, change: Change, name: str) -> Iterator[FileStatsTask]:
         """Return filters of the commit's files, unless the task of the statistics builds them."""
         columns = columns_of(change)
         if not columns.names:

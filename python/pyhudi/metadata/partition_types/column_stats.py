@@ -22,7 +22,7 @@ from pyhudi.metadata.partition_types.base import (
     Shown,
 )
 from pyhudi.metadata.partition_types.file_stats import (
-    FactsTask,
+    FileStatsTask,
     ForgetTask,
     columns_of,
     find_removed_files,
@@ -122,7 +122,7 @@ class ColumnStats(MetadataPartitionType):
             tasks.append(ForgetTask(task.recording, name, removed, tuple(task.columns.names)))
         return tasks
 
-    def on_commit(self, change: Change, name: str) -> Iterator[FactsTask]:
+    def on_commit(self, change: Change, name: str) -> Iterator[FileStatsTask]:
         """Return statistics of the commit's files, unless partition statistics include them."""
         columns = columns_of(change)
         if columns.names and PARTITION_STATS not in change.groups:

@@ -89,15 +89,15 @@ class FilterOptions:
         if filter_type.upper() not in (_SIMPLE, _DYNAMIC):
             return f"its filtertype is {filter_type}"
         for name in ("numentries", "maxentries"):
-            text = options.get(name, "1")
-            if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
-                return f"its {name} is {text}"
-        text = options.get("fpp", "0.1")
+            count = options.get(name, "1")
+            if not (count.isascii() and count.isdecimal() and 0 < int(count) < 1 << 31):
+                return f"its {name} is {count}"
+        stored_rate = options.get("fpp", "0.1")
         try:
-            rate = float(text)
+            rate = float(stored_rate)
         except ValueError:
             rate = 0.0
-        return None if 0 < rate < 1 else f"its fpp is {text}"
+        return None if 0 < rate < 1 else f"its fpp is {stored_rate}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class ExpressionTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield a filter for each file, or bounds of each file and of the partition."""
-        yield from (_filters if self.definition.kind == BLOOM_FILTERS else _statistics)(self)
+        yield from (_filters if self.definition.index_type == BLOOM_FILTERS else _statistics)(self)
 
 
 class ExpressionIndex(MetadataPartitionType):
@@ -130,19 +130,19 @@ class ExpressionIndex(MetadataPartitionType):
     def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
         name, function = self.name + request.name_for(config), (request.function or "").lower()
         options = {"expr": function, **(request.options or {})}
-        return new_definition(config, name, request.kind, function, request.columns, options)
+        return new_definition(config, name, request.index_type, function, request.columns, options)
 
     def refusal(self, name: str, table: DefinitionContext) -> str | None:
         """Refuse functions whose values are not certain, and what Hudi's writers fail on."""
         definition = table.definitions.get(name)
         if definition is None:
             return "the index definitions do not contain it"
-        if definition.kind not in (COLUMN_STATS, BLOOM_FILTERS):
-            return f"it is of kind {definition.kind}"
+        if definition.index_type not in (COLUMN_STATS, BLOOM_FILTERS):
+            return f"its type is {definition.index_type}"
         if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
             return f"it is of {', '.join(definition.columns)}, which is not a column"
         reason = find_unsupported_value(definition, table.schema.field(definition.columns[0]).type)
-        if reason is None and definition.kind == BLOOM_FILTERS:
+        if reason is None and definition.index_type == BLOOM_FILTERS:
             reason = FilterOptions.refusal(definition.options)
             if table.config.is_merge_on_read:
                 # HoodieMetadataPayload.createBloomFilterMetadataRecord takes base files only.
@@ -158,8 +158,10 @@ class ExpressionIndex(MetadataPartitionType):
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
         """Return records of the files that were added, and remove those of deleted ones."""
-        known = {(one.partition, file) for one in before.slices for file, _, _ in alone(one)}
-        tasks: list[RecordTask] = [*_tasks(now, name, len(groups), known)]
+        indexed_files = {
+            (slice_.partition, file) for slice_ in before.slices for file, _, _ in alone(slice_)
+        }
+        tasks: list[RecordTask] = [*_tasks(now, name, len(groups), indexed_files)]
         removed, definition = find_removed_files(before, now), now.definitions[name]
         if removed is not None:
             tasks.append(_forget(now.recording({name: len(groups)}), definition, removed))
@@ -192,36 +194,36 @@ class ExpressionIndex(MetadataPartitionType):
             test for stored in question.stored for test in conjuncts_implied_by(definition, stored)
         )
         for conjunct in tests:
-            if definition.kind == COLUMN_STATS:
+            if definition.index_type == COLUMN_STATS:
                 look = partial(within_bounds, conjunct=conjunct, partition=name)
                 yield name, question.without_custom_merges(look)
-            elif definition.kind == BLOOM_FILTERS:
-                texts = find_allowed_values([conjunct], conjunct[0])
-                if texts is not None:
-                    yield name, partial(in_filters, keys=texts, partition=name)
+            elif definition.index_type == BLOOM_FILTERS:
+                values = find_allowed_values([conjunct], conjunct[0])
+                if values is not None:
+                    yield name, partial(in_filters, keys=values, partition=name)
 
 
 def _tasks(
-    source: Source, name: str, groups: int, known: Collection[tuple[str, str]] = ()
+    source: Source, name: str, groups: int, indexed_files: Collection[tuple[str, str]] = ()
 ) -> list[ExpressionTask]:
     """Return records of the newest slices' files, without those that the index has."""
     definition = source.definitions[name]
     files: dict[str, list[tuple[str, int, ReadTask]]] = {}
     for slice_ in source.slices:
         for file, size, of_file in alone(slice_):
-            if (slice_.partition, file) not in known:
+            if (slice_.partition, file) not in indexed_files:
                 read = read_columns(source.table, of_file, definition.columns)
                 files.setdefault(slice_.partition, []).append((file, size, read))
     recording, instant = source.recording({name: groups}), source.last_instant
     return [
-        ExpressionTask(recording, definition, path, tuple(here), instant, tight=not known)
+        ExpressionTask(recording, definition, path, tuple(here), instant, tight=not indexed_files)
         for path, here in files.items()
     ]
 
 
 def _forget(recording: Recording, definition: IndexDefinition, clean: Clean) -> ForgetTask:
-    columns = definition.columns if definition.kind == COLUMN_STATS else ()
-    filters = definition.kind == BLOOM_FILTERS
+    columns = definition.columns if definition.index_type == COLUMN_STATS else ()
+    filters = definition.index_type == BLOOM_FILTERS
     return ForgetTask(recording, definition.name, clean, tuple(columns), filters)
 
 
@@ -237,7 +239,7 @@ def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
             task.partition,
             name,
             task.instant,
-            values.texts,
+            values.strings,
             simple=options.simple,
             entries=options.entries,
             fpp=options.fpp,
@@ -252,28 +254,28 @@ def _statistics(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
         (name, size, value_bounds(task.definition, open_slice(read)))
         for name, size, read in task.files
     )
-    found = [(name, size, bounds) for name, size, bounds in read if bounds is not None]
-    if not found:
+    stats = [(name, size, bounds) for name, size, bounds in read if bounds is not None]
+    if not stats:
         return
     yield task.recording.recorder().expression_stats(
         task.definition.name,
         task.definition.columns[0],
         task.partition,
-        _batch(found),
+        _batch(stats),
         value_types=task.definition.version > 1,
         tight=task.tight,
     )
 
 
-def _batch(found: list[tuple[str, int, Bounds]]) -> pa.RecordBatch:
-    kind = found[0][2].kind
+def _batch(stats: list[tuple[str, int, Bounds]]) -> pa.RecordBatch:
+    data_type = stats[0][2].data_type
     columns: dict[str, pa.Array[Any]] = {
-        "name": pa.array([name for name, _, _ in found], pa.string()),
-        "size": pa.array([size for _, size, _ in found], pa.int64()),
-        "nulls": pa.array([bounds.nulls for _, _, bounds in found], pa.int64()),
-        "values": pa.array([bounds.values for _, _, bounds in found], pa.int64()),
-        "min": pa.array([bounds.min for _, _, bounds in found], kind),
-        "max": pa.array([bounds.max for _, _, bounds in found], kind),
+        "name": pa.array([name for name, _, _ in stats], pa.string()),
+        "size": pa.array([size for _, size, _ in stats], pa.int64()),
+        "nulls": pa.array([bounds.nulls for _, _, bounds in stats], pa.int64()),
+        "values": pa.array([bounds.values for _, _, bounds in stats], pa.int64()),
+        "min": pa.array([bounds.min for _, _, bounds in stats], data_type),
+        "max": pa.array([bounds.max for _, _, bounds in stats], data_type),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -282,8 +284,8 @@ def _batch(found: list[tuple[str, int, Bounds]]) -> pa.RecordBatch:
 
 
 _FROM_UNIXTIME = "from_unixtime"
-_GREATEST = "\U0010ffff"
-_MOST_GROWTH = 3
+_MAX_CHARACTER = "\U0010ffff"
+_MAX_GROWTH = 3
 """Maximum number of characters that one can become in another case."""
 _LONGEST_TIME = 64
 """Maximum length of a time as a string."""
@@ -300,14 +302,14 @@ class Bounds:
     nulls: int
     values: int
     """The number of values that are not null."""
-    kind: pa.DataType
+    data_type: pa.DataType
 
 
 @dataclass(frozen=True)
 class FilterValues:
     """The values of one file as strings."""
 
-    texts: pa.Array[Any]
+    strings: pa.Array[Any]
     more: bool
     """There are more values."""
 
@@ -316,44 +318,48 @@ def _part(part: _Function) -> _Function:
     return lambda dates: part(dates).cast(pa.int32())
 
 
-_CASES: Mapping[str, _Function] = {"lower": pc.ascii_lower, "upper": pc.ascii_upper}
-_TEXTS: Mapping[str, _Function] = {
+_CASE_FUNCTIONS: Mapping[str, _Function] = {"lower": pc.ascii_lower, "upper": pc.ascii_upper}
+_STRING_FUNCTIONS: Mapping[str, _Function] = {
     "length": pc.utf8_length,
-    "trim": lambda texts: pc.utf8_trim(texts, " "),
-    "ltrim": lambda texts: pc.utf8_ltrim(texts, " "),
-    "rtrim": lambda texts: pc.utf8_rtrim(texts, " "),
+    "trim": lambda strings: pc.utf8_trim(strings, " "),
+    "ltrim": lambda strings: pc.utf8_ltrim(strings, " "),
+    "rtrim": lambda strings: pc.utf8_rtrim(strings, " "),
 }
-_DATES: Mapping[str, _Function] = {
+_DATE_FUNCTIONS: Mapping[str, _Function] = {
     "year": _part(pc.year),
     "month": _part(pc.month),
     "day": _part(pc.day),
 }
-_EXACT: Mapping[str, _Function] = {**_TEXTS, **_DATES, "identity": lambda column: column}
+_EXACT_FUNCTIONS: Mapping[str, _Function] = {
+    **_STRING_FUNCTIONS,
+    **_DATE_FUNCTIONS,
+    "identity": lambda column: column,
+}
 
 
-def find_unsupported_value(definition: IndexDefinition, kind: pa.DataType) -> str | None:
+def find_unsupported_value(definition: IndexDefinition, data_type: pa.DataType) -> str | None:
     """Return why expressions over a column of that type are not supported; None if they are."""
-    if _is_known(definition, kind):
+    if _is_supported(definition, data_type):
         return None
-    return f"it is of the function {definition.function} over {kind}"
+    return f"it is of the function {definition.function} over {data_type}"
 
 
-def _is_known(definition: IndexDefinition, kind: pa.DataType) -> bool:
-    text = bool(at.is_string(kind))
-    whole = bool(at.is_int32(kind) or at.is_int64(kind))
-    blooms = definition.kind == BLOOM_FILTERS
-    allowed = {"expr", *(_FILTER_OPTIONS if blooms else ())}
-    function, given = definition.function, definition.options.keys() - allowed
+def _is_supported(definition: IndexDefinition, data_type: pa.DataType) -> bool:
+    is_string = bool(at.is_string(data_type))
+    is_integer = bool(at.is_int32(data_type) or at.is_int64(data_type))
+    has_filters = definition.index_type == BLOOM_FILTERS
+    ignored = {"expr", *(_FILTER_OPTIONS if has_filters else ())}
+    function, options = definition.function, definition.options.keys() - ignored
     if function == _FROM_UNIXTIME:
         pattern = definition.options.get("format", DEFAULT_FORMAT)
         grows = unixtime_bounds(0, 0, pattern) is not None
-        return whole and grows and given <= {"format"} and not blooms
-    if given:
+        return is_integer and grows and options <= {"format"} and not has_filters
+    if options:
         return False
     if function == "identity":
-        return text or whole
-    return (text and function in {**_TEXTS, **_CASES}) or (
-        bool(at.is_date32(kind)) and function in _DATES
+        return is_string or is_integer
+    return (is_string and function in {**_STRING_FUNCTIONS, **_CASE_FUNCTIONS}) or (
+        bool(at.is_date32(data_type)) and function in _DATE_FUNCTIONS
     )
 
 
@@ -371,46 +377,46 @@ def value_bounds(definition: IndexDefinition, batches: Iterable[pa.RecordBatch])
         max(highs, default=None),
         sum(part.nulls for part in parts),
         sum(part.values for part in parts),
-        parts[0].kind,
+        parts[0].data_type,
     )
 
 
 def _bounds(definition: IndexDefinition, column: pa.Array[Any]) -> Bounds:
     function = definition.function
     nulls, values = column.null_count, len(column) - column.null_count
-    if function in _CASES:
-        low, high = _cases(_CASES[function], column)
+    if function in _CASE_FUNCTIONS:
+        low, high = _cases(_CASE_FUNCTIONS[function], column)
         return Bounds(low, high, nulls, values, pa.string())
     if function == _FROM_UNIXTIME:
-        found = pc.min_max(column).as_py()
+        extremes = pc.min_max(column).as_py()
         pattern = definition.options.get("format", DEFAULT_FORMAT)
-        low, high = _times(found["min"], found["max"], pattern)
+        low, high = _times(extremes["min"], extremes["max"], pattern)
         return Bounds(low, high, nulls, values, pa.string())
-    made = _EXACT[function](column)
-    found = pc.min_max(made).as_py()
-    return Bounds(found["min"], found["max"], nulls, values, made.type)
+    computed = _EXACT_FUNCTIONS[function](column)
+    extremes = pc.min_max(computed).as_py()
+    return Bounds(extremes["min"], extremes["max"], nulls, values, computed.type)
 
 
 def _cases(function: _Function, column: pa.Array[Any]) -> tuple[str | None, str | None]:
-    plain, rest = _by_plainness(column)
-    found = pc.min_max(function(plain)).as_py()
+    ascii_values, rest = _split_by_ascii(column)
+    extremes = pc.min_max(function(ascii_values)).as_py()
     if not len(rest):
-        return found["min"], found["max"]
+        return extremes["min"], extremes["max"]
     longest = pc.max(pc.utf8_length(rest)).as_py()
-    return "", max(found["max"] or "", _GREATEST * (longest * _MOST_GROWTH))
+    return "", max(extremes["max"] or "", _MAX_CHARACTER * (longest * _MAX_GROWTH))
 
 
-def _by_plainness(column: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def _split_by_ascii(column: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Return the values in ASCII, and the others; no nulls."""
-    known = column.drop_null()
-    plain: Any = pc.string_is_ascii(known)
-    return known.filter(plain), known.filter(pc.invert(plain))
+    values = column.drop_null()
+    is_ascii: Any = pc.string_is_ascii(values)
+    return values.filter(is_ascii), values.filter(pc.invert(is_ascii))
 
 
 def _times(low: int | None, high: int | None, pattern: str) -> tuple[str | None, str | None]:
     if low is None or high is None:
         return None, None
-    return unixtime_bounds(low, high, pattern) or ("", _GREATEST * _LONGEST_TIME)
+    return unixtime_bounds(low, high, pattern) or ("", _MAX_CHARACTER * _LONGEST_TIME)
 
 
 def filter_values(
@@ -422,13 +428,13 @@ def filter_values(
     ]
     if not parts:
         return None
-    texts = pa.concat_arrays([part.texts for part in parts])
-    return FilterValues(texts, any(part.more for part in parts))
+    strings = pa.concat_arrays([part.strings for part in parts])
+    return FilterValues(strings, any(part.more for part in parts))
 
 
 def _filter_values(function: str, column: pa.Array[Any]) -> FilterValues:
-    if function in _CASES:
-        plain, rest = _by_plainness(column.unique())
-        return FilterValues(_CASES[function](plain).unique(), more=len(rest) > 0)
-    made = _EXACT[function](column.unique()).drop_null().unique()
-    return FilterValues(made.cast(pa.string()), more=False)
+    if function in _CASE_FUNCTIONS:
+        ascii_values, rest = _split_by_ascii(column.unique())
+        return FilterValues(_CASE_FUNCTIONS[function](ascii_values).unique(), more=len(rest) > 0)
+    computed = _EXACT_FUNCTIONS[function](column.unique()).drop_null().unique()
+    return FilterValues(computed.cast(pa.string()), more=False)

@@ -37,7 +37,7 @@ _NONE = pa.schema([])
 
 
 @dataclass(frozen=True)
-class FactsTask(RecordTask):
+class FileStatsTask(RecordTask):
     """Statistics and bloom filters of the files that were added to one partition."""
 
     partition: str
@@ -51,7 +51,7 @@ class FactsTask(RecordTask):
     bloom_filters: bool = False
     rest: tuple[tuple[str, bool], ...] | None = None
     """The other files of the partition, if its bounds must be tight."""
-    known: _native.KnownStats | None = None
+    existing_stats: _native.KnownStats | None = None
     """The records of those files in `column_stats`; without them the files are read."""
     may_be_gone: bool = False
     """A cleaner may delete files while they are read; those are skipped."""
@@ -60,18 +60,18 @@ class FactsTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield a record for each file and column, and for each partition and column."""
-        yield self._facts(self.files)
+        yield self._statistics(self.files)
 
-    def _facts(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
+    def _statistics(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
         try:
-            return self._facts_of(files)
+            return self._statistics_of(files)
         except MissingFile:
             left = tuple(file for file in files if self.recording.storage.exists(file[0]))
             if not self.may_be_gone or left == files:
                 raise
-            return self._facts(left)
+            return self._statistics(left)
 
-    def _facts_of(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
+    def _statistics_of(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
         return self.recording.recorder().file_facts(
             self.recording.storage.native,
             self.partition,
@@ -87,8 +87,8 @@ class FactsTask(RecordTask):
         )
 
     def _read_existing(self) -> _native.KnownStats:
-        if self.known is not None:
-            return self.known
+        if self.existing_stats is not None:
+            return self.existing_stats
         nothing = _native.MetadataPartition(self.recording.storage.native, [])
         return nothing.known_stats([], self.columns)
 
@@ -101,7 +101,7 @@ class FactsTask(RecordTask):
 class TightTask(RecordTask):
     """Statistics of the same columns in some partitions, with tight bounds."""
 
-    parts: tuple[FactsTask, ...]
+    parts: tuple[FileStatsTask, ...]
     """One for each partition, with its other files."""
     index: tuple[FileGroupHandle, ...]
     """The file groups of `column_stats`."""
@@ -109,27 +109,27 @@ class TightTask(RecordTask):
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the records of each part; one call looks up those of all other files."""
         rest = [(part.partition, path) for part in self.parts for path, _ in part.rest or ()]
-        known = None
+        existing_stats = None
         if rest and self.index:
-            known = open_together(self.index).known_stats(rest, self.parts[0].columns)
+            existing_stats = open_together(self.index).known_stats(rest, self.parts[0].columns)
         for part in self.parts:
-            yield from replace(part, known=known).rows()
+            yield from replace(part, existing_stats=existing_stats).rows()
 
 
 def tight_tasks(
-    parts: Iterable[FactsTask], index: tuple[FileGroupHandle, ...], written_bytes: int
+    parts: Iterable[FileStatsTask], index: tuple[FileGroupHandle, ...], written_bytes: int
 ) -> Iterator[TightTask]:
     """Return at most `MAX_TASKS` tasks for the parts of each set of columns.
 
     written_bytes: of the commit's files, which the tasks read; a small commit has fewer tasks.
     """
     min_look_ups = _MIN_LOOK_UPS if written_bytes <= _SMALL else 0
-    by_columns: dict[pa.Schema, list[FactsTask]] = {}
+    by_columns: dict[pa.Schema, list[FileStatsTask]] = {}
     for part in parts:
         by_columns.setdefault(part.columns, []).append(part)
     for same in by_columns.values():
         min_parts = -(-len(same) // MAX_TASKS)
-        portion: list[FactsTask] = []
+        portion: list[FileStatsTask] = []
         look_ups = 0
         for part in same:
             portion.append(part)
@@ -169,10 +169,10 @@ def columns_of(change: Change) -> pa.Schema:
     return statistics_columns(change.definitions, change.schema)
 
 
-def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
+def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FileStatsTask]:
     """Return all records of a commit's files, one task for each partition."""
     for partition, stats in change.metadata.partition_to_write_stats.items():
-        yield FactsTask(
+        yield FileStatsTask(
             change.recording,
             partition,
             tuple((stat.path, is_log_path(stat.path)) for stat in stats if stat.path),
@@ -184,12 +184,12 @@ def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FactsTask]:
         )
 
 
-def new_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
+def new_task(source: Source, groups: Mapping[str, int]) -> FileStatsTask:
     """Return a task for new partitions, without files. groups: numbers of their file groups."""
-    return FactsTask(source.recording(groups), "", (), source.last_instant)
+    return FileStatsTask(source.recording(groups), "", (), source.last_instant)
 
 
-def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
+def statistics_task(source: Source, groups: Mapping[str, int]) -> FileStatsTask:
     """Return the same with all statistics of files."""
     columns = statistics_columns(source.definitions, source.table.columns)
     return replace(
@@ -199,20 +199,22 @@ def statistics_task(source: Source, groups: Mapping[str, int]) -> FactsTask:
 
 def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
     """Return whether statistics have the types of values (index version 2)."""
-    known = definitions.get(COLUMN_STATS)
-    return known is not None and known.version > 1
+    definition = definitions.get(COLUMN_STATS)
+    return definition is not None and definition.version > 1
 
 
-def of_all_files(source: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
+def of_all_files(source: Source, task: FileStatsTask, *, logs: bool) -> list[FileStatsTask]:
     """Yield tasks of some files each. logs: with log files."""
     return _of_files(source, source.files, replace(task, may_be_gone=source.concurrent), logs=logs)
 
 
-def of_new_files(before: Source, now: Source, task: FactsTask, *, logs: bool) -> list[FactsTask]:
+def of_new_files(
+    before: Source, now: Source, task: FileStatsTask, *, logs: bool
+) -> list[FileStatsTask]:
     """Yield the same for files that were added since an earlier snapshot."""
-    known = {entry.path for entries in before.files.values() for entry in entries}
+    earlier = {entry.path for entries in before.files.values() for entry in entries}
     came = {
-        partition: [entry for entry in entries if entry.path not in known]
+        partition: [entry for entry in entries if entry.path not in earlier]
         for partition, entries in now.files.items()
     }
     return _of_files(now, came, task, logs=logs)
@@ -230,13 +232,13 @@ def find_removed_files(before: Source, now: Source) -> Clean | None:
 
 
 def _of_files(
-    source: Source, files: Mapping[str, Iterable[Entry]], task: FactsTask, *, logs: bool
-) -> list[FactsTask]:
-    found = {partition: _paths(entries, logs=logs) for partition, entries in files.items()}
-    paths = (path for here in found.values() for path, _ in here)
+    source: Source, files: Mapping[str, Iterable[Entry]], task: FileStatsTask, *, logs: bool
+) -> list[FileStatsTask]:
+    chosen = {partition: _paths(entries, logs=logs) for partition, entries in files.items()}
+    paths = (path for here in chosen.values() for path, _ in here)
     sources = sources_of(source.table.storage, source.table.config, paths)
     tasks = []
-    for partition, here in found.items():
+    for partition, here in chosen.items():
         for start in range(0, len(here), _FILES_OF_A_TASK):
             portion = tuple(here[start : start + _FILES_OF_A_TASK])
             theirs = {path: sources[path] for path, _ in portion if path in sources}
@@ -246,9 +248,9 @@ def _of_files(
 
 def _paths(entries: Iterable[Entry], *, logs: bool) -> list[tuple[str, bool]]:
     """Yield paths of base files and wanted log files (no change logs), and whether it is a log."""
-    found = []
+    paths = []
     for entry in entries:
         log = parse_log_name(entry.name)
         if log is None or (logs and not log.suffix):
-            found.append((entry.path, log is not None))
-    return found
+            paths.append((entry.path, log is not None))
+    return paths

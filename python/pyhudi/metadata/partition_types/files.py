@@ -130,8 +130,8 @@ def _may_begin_group(stat: WriteStat) -> bool:
 
 
 def _read_listing(group: FileGroupHandle, partitions: Collection[str]) -> dict[str, list[str]]:
-    found = group.open().files(list(partitions))
-    columns = (found[name].to_pylist() for name in ("partition", "name", "is_deleted"))
+    records = group.open().files(list(partitions))
+    columns = (records[name].to_pylist() for name in ("partition", "name", "is_deleted"))
     listed: dict[str, list[str]] = {}
     for partition, name, deleted in zip(*columns, strict=True):
         if not deleted:

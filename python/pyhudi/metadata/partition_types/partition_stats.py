@@ -42,7 +42,7 @@ from pyhudi.metadata.partition_types.base import (
 )
 from pyhudi.metadata.partition_types.column_stats import ColumnStats
 from pyhudi.metadata.partition_types.file_stats import (
-    FactsTask,
+    FileStatsTask,
     columns_of,
     statistics_task,
     tasks_for_commit,
@@ -137,10 +137,12 @@ class PartitionStats(MetadataPartitionType):
         columns = columns_of(change)
         if not columns.names:
             return
-        rest = RestOfPartitions(change.data, change.known, change.metadata, change.rows.listing)
+        rest = RestOfPartitions(
+            change.data, change.metadata_reader, change.metadata, change.rows.listing
+        )
         tight = []
-        for given in tasks_for_commit(change, columns):
-            task = replace(given, sources=rest.sources(given.partition))
+        for template in tasks_for_commit(change, columns):
+            task = replace(template, sources=rest.sources(template.partition))
             if task.value_types:
                 tight.append(replace(task, rest=rest.of(task.partition)))
                 continue
@@ -150,7 +152,7 @@ class PartitionStats(MetadataPartitionType):
                 task = replace(task, columns=whole, bloom_filters=False)
                 tight.append(replace(task, rest=rest.of(task.partition)))
         written = sum(stat.file_size_in_bytes for stat in change.metadata.write_stats)
-        yield from tight_tasks(tight, rest.known, written)
+        yield from tight_tasks(tight, rest.column_stats_groups, written)
 
     def partition_lookups(
         self, question: PruningContext, name: str
@@ -168,13 +170,13 @@ class PartitionStats(MetadataPartitionType):
         return _OF_FILES.to_display(table, name, column)
 
 
-def _task(source: Source, name: str, groups: int) -> FactsTask:
+def _task(source: Source, name: str, groups: int) -> FileStatsTask:
     """Return the task that reads the files of a partition, without files."""
     task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
     return replace(task, partition_stats=True, rest=() if task.value_types else None)
 
 
-def _by_widening(task: FactsTask) -> Iterator[FactsTask]:
+def _by_widening(task: FileStatsTask) -> Iterator[FileStatsTask]:
     """Return a separate task for columns whose bounds are never widened."""
     whole = bytes_of(task.columns)
     if task.value_types or not whole.names:
@@ -225,16 +227,16 @@ def _overtaken(timeline: Timeline) -> set[str]:
     The record of the later request counts, and need not include the other's files: Hudi's writers
     do not abort. Services change no row.
     """
-    found: set[str] = set()
+    paths: set[str] = set()
     soonest = None
     for commit in reversed(timeline.commits):
         completed = commit.completed or ""
         if soonest is not None and completed >= soonest:
             metadata = timeline.commit_metadata(commit)
             if metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
-                found.update(metadata.partition_to_write_stats)
+                paths.update(metadata.partition_to_write_stats)
         soonest = min(completed, soonest or completed)
-    return found
+    return paths
 
 
 def _within_bounds(
@@ -268,7 +270,7 @@ class RestOfPartitions:
         self._metadata_table = metadata_table
         self._metadata = metadata
         self._listing = listing
-        self._lacking: dict[str, set[str]] = {}
+        self._without_stats: dict[str, set[str]] = {}
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
         """Return paths of a partition's files, and whether each is a log file."""
@@ -279,7 +281,7 @@ class RestOfPartitions:
         return skeletons(self._slices(partition)) if self._data.config.bootstrap_path else {}
 
     @cached_property
-    def known(self) -> tuple[FileGroupHandle, ...]:
+    def column_stats_groups(self) -> tuple[FileGroupHandle, ...]:
         """The file groups of `column_stats` before the commit."""
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
@@ -304,27 +306,27 @@ class RestOfPartitions:
 
     def _without(self, field: pa.Field[Any]) -> set[str]:
         """Return the partitions of the commit without statistics of a column's current type."""
-        if field.name not in self._lacking:
+        if field.name not in self._without_stats:
             paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
-            known = self._whole.stats(field.name, field.type, paths)
-            lacking = pc.is_null(known.column("value_count"))
+            stats = self._whole.stats(field.name, field.type, paths)
+            missing = pc.is_null(stats.column("value_count"))
             if self._was_narrower(field):
-                lacking = pc.or_(lacking, self._may_be_narrower(field, paths, known))
-            self._lacking[field.name] = set(paths.filter(lacking).to_pylist())
-        return self._lacking[field.name]
+                missing = pc.or_(missing, self._may_be_narrower(field, paths, stats))
+            self._without_stats[field.name] = set(paths.filter(missing).to_pylist())
+        return self._without_stats[field.name]
 
     def _may_be_narrower(
-        self, field: pa.Field[Any], paths: pa.StringArray, known: pa.RecordBatch
+        self, field: pa.Field[Any], paths: pa.StringArray, stats: pa.RecordBatch
     ) -> pa.BooleanArray:
         """Return whether bounds may be of another type. Those of an int become long too."""
         if pa.types.is_int64(field.type):
             return pc.is_valid(self._whole.stats(field.name, pa.int32(), paths).column("min"))
-        return pc.and_not(pc.is_null(known.column("min")), known.column("only_nulls"))
+        return pc.and_not(pc.is_null(stats.column("min")), stats.column("only_nulls"))
 
     def _was_narrower(self, field: pa.Field[Any]) -> bool:
         """Return whether a column had another type, which an older partition may have kept."""
         had = (field_at(schema, field.name) for schema in self._earlier)
-        return any(one is not None and one.type != field.type for one in had)
+        return any(earlier is not None and earlier.type != field.type for earlier in had)
 
     @cached_property
     def _earlier(self) -> list[pa.Schema]:
@@ -379,10 +381,10 @@ def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
 
 
 def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
-    found: dict[str, list[FileSlice]] = {}
+    by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
-        found.setdefault(slice_.partition, []).append(slice_)
-    return found
+        by_partition.setdefault(slice_.partition, []).append(slice_)
+    return by_partition
 
 
 def _files_of_slice(slice_: FileSlice) -> Iterator[tuple[str, bool]]:

@@ -145,11 +145,11 @@ def type_to_build(request: IndexRequest) -> MetadataPartitionType:
         for partition_type in PARTITION_TYPES
         if partition_type.asked_as
     }
-    if request.kind not in buildable:
-        msg = f"pyhudi does not build the index type {request.kind!r}"
+    if request.index_type not in buildable:
+        msg = f"pyhudi does not build the index type {request.index_type!r}"
         msg = f"hoodie.table.metadata.partitions: {msg}"
         raise UnsupportedTableFeature(msg, hint=f"Choose one of {', '.join(buildable)}.")
-    return _OVER_FUNCTIONS if request.function is not None else buildable[request.kind]
+    return _OVER_FUNCTIONS if request.function is not None else buildable[request.index_type]
 
 
 def partitions_to_build(

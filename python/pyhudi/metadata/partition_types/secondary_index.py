@@ -95,13 +95,13 @@ class SecondaryIndex(MetadataPartitionType):
     def refusal(self, name: str, table: DefinitionContext) -> str | None:
         """Refuse all but strings and integers: Hudi's form of others depends on its engine."""
         definition = table.definitions.get(name)
-        if definition is None or definition.kind != SECONDARY_INDEX:
+        if definition is None or definition.index_type != SECONDARY_INDEX:
             return "the index definitions do not contain it"
         if len(definition.columns) != 1 or definition.columns[0] not in table.schema.names:
             return f"it is of {', '.join(definition.columns)}, which is not a column"
-        kind = table.schema.field(definition.columns[0]).type
-        if not (at.is_string(kind) or at.is_int32(kind) or at.is_int64(kind)):
-            return f"it is of {definition.columns[0]}, which is {kind}"
+        data_type = table.schema.field(definition.columns[0]).type
+        if not (at.is_string(data_type) or at.is_int32(data_type) or at.is_int64(data_type)):
+            return f"it is of {definition.columns[0]}, which is {data_type}"
         return check_log_support(table.config)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
@@ -128,7 +128,7 @@ class SecondaryIndex(MetadataPartitionType):
         """Return entries that were added and removed with slices; one that is both exists."""
         definition, recording = now.definitions[name], now.recording({name: len(groups)})
         columns, changed = _columns_read(definition), find_changed_groups(before, now)
-        went, came = ({one.key: one for one in source.slices} for source in (before, now))
+        went, came = ({slice_.key: slice_ for slice_ in source.slices} for source in (before, now))
 
         def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
             return None if slice_ is None else read_columns(source.table, slice_, columns)
@@ -158,7 +158,7 @@ class SecondaryIndex(MetadataPartitionType):
         definition = question.definitions.get(name)
         if not (question.reads_current_snapshot and question.bounds_hold and definition):
             return
-        if definition.kind == SECONDARY_INDEX and len(definition.columns) == 1:
+        if definition.index_type == SECONDARY_INDEX and len(definition.columns) == 1:
             values = question.strings(definition.columns[0])
             if values is None or not question.has_unique_keys:
                 return
