@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pyhudi.index import record_index
 from pyhudi.slices import write_base
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.oracle_pool import (
@@ -36,11 +35,9 @@ MEMORY = Path("/dev/shm")
 def pytest_configure() -> None:
     """Puts `tmp_path` into memory, unless there is little of it or PYTEST_DEBUG_TEMPROOT is set.
 
-    Row groups are kept by rewrites however small they are, and keys looked up by the hundred: most
-    tables of tests have few rows.
+    Row groups are kept by rewrites however small they are: most tables of tests have few rows.
     """
     write_base.KEPT_ROWS = write_base.JOINED_ROWS = 1
-    record_index.ROWS_PER_LOOKUP = 100
     if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 

@@ -83,6 +83,7 @@ __all__ = [
     "ring_hashes",
     "ring_places",
     "rollback_block",
+    "scatter",
     "shown_text",
     "sort_rows",
     "statistics_gaps",
@@ -985,6 +986,13 @@ class MetadataPartition:
         Keys that it lacks are left out. None: all.
         """
 
+    def key_locations(self, keys: Any) -> tuple[pa.Int64Array, list[tuple[str, str]]]:
+        """Of a record index of one file group, which all of these keys hash to.
+
+        Returns for each key the number of its location, null if the index lacks it, and the
+        locations: partition path and file id.
+        """
+
     def secondary(
         self, values: Sequence[str] | None = None, *, hashed_by_value: bool
     ) -> pa.RecordBatch:
@@ -1060,6 +1068,9 @@ def json_shape(
 
 def metadata_groups(keys: Any, groups: int) -> pa.Array[Any]:
     """The number of the file group that each key hashes to, among those of a metadata partition."""
+
+def scatter(rows: pa.Array[Any], values: pa.Array[Any], length: int) -> pa.Int64Array:
+    """Each value at its row, null elsewhere; of several values of a row the last. All int64."""
 
 def footer_candidates(store: Store, path: str, keys: Any) -> pa.Array[Any]:
     """For each key whether a base file may hold it, by filter and key range in its footer.

@@ -71,6 +71,17 @@ class Group:
         some = self.choose.sample(sorted(self.expected), 50)
         looked = self.slice.locations([*some, "none", "key-0000001x"])
         assert sorted(looked.column("key").to_pylist()) == sorted(some)
+        self.look_up(some)
+
+    def look_up(self, some: list[str]) -> None:
+        """Looks up keys in any order, some of them twice and some that the index lacks."""
+        keys = [*some, *some[:5], "none", "key-0000001x", "", "key-00000012-and-more"]
+        self.choose.shuffle(keys)
+        numbers, locations = self.slice.key_locations(pa.array(keys))
+        assert len(set(locations)) == len(locations)
+        found = [None if number is None else locations[number] for number in numbers.to_pylist()]
+        expected = [self.expected.get(each) for each in keys]
+        assert found == [None if file_id is None else ("p", file_id) for file_id in expected]
 
     def ends(self) -> tuple[str, str]:
         """The first key and the last, as the base file says."""
@@ -106,6 +117,7 @@ def test_blocks_without_changes_are_taken_over(tmp_path: Path, seed: int) -> Non
         group.log([*near[:100], *spread, *new, *ends], near[100:])
         # What went comes back, and what came goes, before anything is compacted.
         group.log(near[200:210], [*near[:5], *new[:1]])
+        group.look_up([*near, *spread, *new, *group.choose.sample(known, 50)])
         group.check(group.compact())
         assert group.taken_over() > KEYS / 2
 

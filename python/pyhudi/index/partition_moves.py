@@ -68,6 +68,8 @@ def resolve_moves(
     rows: the incoming rows with all columns. certain: every tagged key exists at its location, and
     only there.
     """
+    if certain and _are_in_own_partition(rows, tag_result):
+        return tag_result
     pairs = pa.table({"row": tag_result.tagged.rows, "group": tag_result.tagged.groups})
     pairs = _with_partition_flags(pairs, rows, marked_deleted, tag_result)
     by_time = table.merge_mode == "EVENT_TIME_ORDERING" and bool(table.config.ordering_fields)
@@ -77,6 +79,16 @@ def resolve_moves(
     )
     pairs = pairs.append_column("state", _state_of(pairs, needs_read, states))
     return replace(tag_result, tagged=_decide_moves(pairs, moves=moves))
+
+
+def _are_in_own_partition(rows: pa.Table, tag_result: TagResult) -> bool:
+    """Return whether no row changes its partition, as a rule."""
+    tagged = tag_result.tagged
+    paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
+    own = flat(rows.column(PARTITION_PATH)).dictionary_encode()
+    groups_of = pc.index_in(paths, value_set=own.dictionary)
+    same = pc.equal(own.indices.take(tagged.rows), groups_of.take(tagged.groups))
+    return bool(pc.all(pc.fill_null(same, fill_value=False)).as_py())
 
 
 def _with_partition_flags(

@@ -102,7 +102,7 @@ class LookupTask:
 
 @dataclass(frozen=True)
 class LookupResult:
-    """The locations that one file group of the index has for some rows of a task."""
+    """The locations that one file group of the index has for the rows of a task."""
 
     rows: pa.Array[Any]
     """Numbers of the rows whose keys it has."""
@@ -112,41 +112,12 @@ class LookupResult:
     """Partition path and file id, each pair once."""
 
 
-def look_up(task: LookupTask, _attempt: Attempt) -> list[LookupResult]:
-    """Yield the locations of the keys of the task's rows, some rows at a time.
-
-    Rows are taken in key order, which is the order of the index: each part of them is in other
-    blocks of its base file.
-    """
-    order = pc.sort_indices(task.keys)
-    parts = (order.slice(first, ROWS_PER_LOOKUP) for first in range(0, len(order), ROWS_PER_LOOKUP))
-    group = task.group.open()
-    return [_look_up_group(group, task.rows.take(part), task.keys.take(part)) for part in parts]
-
-
-ROWS_PER_LOOKUP = 30_000
-"""Maximum rows of a lookup, which needs half a kilobyte of memory for each key in the index."""
-
-
-def _look_up_group(
-    group: _native.MetadataPartition, rows: pa.Array[Any], keys: pa.Array[Any]
-) -> LookupResult:
-    entries = group.locations(keys.unique().to_pylist())
-    location_strings = pc.binary_join_element_wise(
-        entries.column("partition"), entries.column("file_id"), _SEPARATOR
-    )
-    encoded = location_strings.dictionary_encode()
-    at = pc.index_in(keys, value_set=entries.column("key"))
-    has_entry = pc.is_valid(at)
-    locations = (location.rsplit(_SEPARATOR, 1) for location in encoded.dictionary.to_pylist())
-    location_numbers = encoded.indices.take(at.filter(has_entry))
+def look_up(task: LookupTask, _attempt: Attempt) -> LookupResult:
+    """Return the locations of the keys of the task's rows."""
+    numbers, locations = task.group.open().key_locations(task.keys)
     return LookupResult(
-        rows.filter(has_entry), location_numbers, tuple((path, name) for path, name in locations)
+        task.rows.filter(pc.is_valid(numbers)), numbers.drop_null(), tuple(locations)
     )
-
-
-_SEPARATOR = "/"
-"""File ids have no slash."""
 
 
 def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
@@ -189,11 +160,10 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
         )
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
         engine = choose_io_engine(table.engine, storage, rows.nbytes)
-        parts = engine.run(look_up, tasks, label="look up record keys")
-        results = [result for part in parts for result in part]
+        results = list(engine.run(look_up, tasks, label="look up record keys"))
         partitions.update(path for result in results for path, _ in result.locations)
         groups, _ = table.groups(sorted(partitions))
-    return TagResult(_to_tags(results, group_numbers(groups)), groups)
+    return TagResult(_to_tags(results, group_numbers(groups), rows.num_rows), groups)
 
 
 def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
@@ -218,25 +188,21 @@ def _tasks(
         yield LookupTask(groups[group], numbers.take(at), keys.take(at))
 
 
-def _to_tags(results: Sequence[LookupResult], numbers: Mapping[tuple[str, str], int]) -> Tagged:
+def _to_tags(
+    results: Sequence[LookupResult], numbers: Mapping[tuple[str, str], int], row_count: int
+) -> Tagged:
     """Return the locations as numbers of file groups, in the order of rows."""
     none: pa.Array[Any] = pa.array([], pa.int64())
     rows = pa.concat_arrays([none, *(result.rows for result in results)])
-    location_numbers = (
-        pa.array([_number(numbers, location) for location in result.locations], none.type)
+    groups = (
+        pa.array([_number(numbers, location) for location in result.locations], none.type).take(
+            result.location_numbers
+        )
         for result in results
     )
-    groups = pa.concat_arrays(
-        [
-            none,
-            *(
-                own.take(result.location_numbers)
-                for own, result in zip(location_numbers, results, strict=True)
-            ),
-        ]
-    )
-    order = pc.sort_indices(rows)
-    return Tagged(rows.take(order), groups.take(order))
+    # A key has one location.
+    at_row = _native.scatter(rows, pa.concat_arrays([none, *groups]), row_count)
+    return Tagged(pc.indices_nonzero(pc.is_valid(at_row)).cast(none.type), at_row.drop_null())
 
 
 def _number(numbers: Mapping[tuple[str, str], int], location: tuple[str, str]) -> int:

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi import _native
+
 
 @dataclass(frozen=True)
 class Tagged:
@@ -76,8 +78,8 @@ def flat(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
 
 def find_untagged(row_count: int, tagged: Tagged) -> pa.Array[Any]:
     """Return the numbers of the rows without a file group, ascending."""
-    numbers = row_numbers(row_count)
-    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=tagged.rows)))
+    at_row = _native.scatter(tagged.rows, tagged.rows, row_count)
+    return pc.indices_nonzero(pc.is_null(at_row)).cast(pa.int64())
 
 
 def row_numbers(count: int) -> pa.Array[Any]:

@@ -278,6 +278,14 @@ fn keys_are_found_in_the_order_of_bytes_and_in_that_of_java() {
             for wanted in [in_order(KeyOrder::Bytes), in_order(KeyOrder::Utf16)] {
                 let mut wanted: Vec<&[u8]> = wanted.iter().map(String::as_bytes).collect();
                 wanted.insert(0, b"k-");
+                let mut values = vec![None; wanted.len()];
+                file.each_value(&wanted, |number, value| {
+                    values[number] = Some(value.to_vec());
+                })
+                .unwrap();
+                let expected = wanted.iter().map(|key| Some(key.to_vec()));
+                let expected: Vec<_> = std::iter::once(None).chain(expected.skip(1)).collect();
+                assert_eq!(values, expected, "{order:?} {block_bytes}");
                 let found = file.lookup(wanted).collect::<Result<Pairs>>().unwrap();
                 assert_eq!(found.len(), keys.len(), "{order:?} {block_bytes}");
             }

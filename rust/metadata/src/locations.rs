@@ -1,8 +1,9 @@
 //! The `record_index` partition: for each record key the file group that holds the record.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Int64Builder, RecordBatch, StringBuilder};
+use arrow::array::{Array, Int64Array, Int64Builder, RecordBatch, StringArray, StringBuilder};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_avro::Datum;
@@ -27,6 +28,101 @@ pub fn record_locations(
     })?;
     found.finish()
 }
+
+/// Where the records of some keys are.
+#[derive(Debug)]
+pub struct KeyLocations {
+    /// For each key the number of its location; null if it is not in the index.
+    pub numbers: Int64Array,
+    /// Partition path and file id, each pair once.
+    pub locations: Vec<(String, String)>,
+}
+
+/// Looks keys up in an index of one file group, which all of them hash to.
+///
+/// # Errors
+/// The index has several file groups, or is damaged.
+pub fn key_locations(partition: &MetadataPartition, keys: &StringArray) -> Result<KeyLocations> {
+    let [slice] = partition.groups.as_slice() else {
+        return Err(partition.no_groups());
+    };
+    let order = byte_order(keys);
+    let rising: Vec<&[u8]> = order
+        .iter()
+        .map(|row| keys.value(*row).as_bytes())
+        .collect();
+    let mut numbers = vec![None; keys.len()];
+    let mut known = KnownLocations::default();
+    Records::each_found(partition, slice, &rising, |records, at, schema, value| {
+        let number = known.number(records, schema, value)?;
+        if let Some(slot) = order.get(at).and_then(|row| numbers.get_mut(*row)) {
+            *slot = Some(number);
+        }
+        Ok(())
+    })?;
+    Ok(KeyLocations {
+        numbers: numbers.into(),
+        locations: known.locations,
+    })
+}
+
+/// The rows of keys in the order of their bytes.
+fn byte_order(keys: &StringArray) -> Vec<usize> {
+    // As a rule the first bytes tell, without a look at the text.
+    let first_bytes = |key: &str| {
+        let mut first = [0; 8];
+        for (to, from) in first.iter_mut().zip(key.as_bytes()) {
+            *to = *from;
+        }
+        u64::from_be_bytes(first)
+    };
+    let mut rows: Vec<(u64, usize)> = (0..keys.len())
+        .map(|row| (first_bytes(keys.value(row)), row))
+        .collect();
+    rows.sort_unstable_by(|(first, row), (other_first, other)| {
+        first
+            .cmp(other_first)
+            .then_with(|| keys.value(*row).cmp(keys.value(*other)))
+    });
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Records of one location have equal values, so that few of them are decoded.
+#[derive(Default)]
+struct KnownLocations {
+    by_value: HashMap<Vec<u8>, (usize, i64)>,
+    by_location: HashMap<(String, String), i64>,
+    locations: Vec<(String, String)>,
+}
+
+impl KnownLocations {
+    fn number(&mut self, records: &Records, schema: usize, value: &[u8]) -> Result<i64> {
+        if let Some((known, number)) = self.by_value.get(value)
+            && *known == schema
+        {
+            return Ok(*number);
+        }
+        let record = records.datum(schema, value)?;
+        let (partition, file_id) = place(&record).ok_or_else(|| {
+            records.damaged("a record of the record index has no location".into())
+        })?;
+        let location = (partition.to_owned(), file_id);
+        let number = *self
+            .by_location
+            .entry(location.clone())
+            .or_insert(self.locations.len() as i64);
+        if number == self.locations.len() as i64 {
+            self.locations.push(location);
+        }
+        if self.by_value.len() < MAX_VALUES {
+            self.by_value.insert(value.to_vec(), (schema, number));
+        }
+        Ok(number)
+    }
+}
+
+/// Values that are remembered.
+const MAX_VALUES: usize = 1 << 16;
 
 /// As many as the table has rows: no more is held of them than is given.
 fn all_locations(partition: &MetadataPartition) -> Result<RecordBatch> {
@@ -56,11 +152,10 @@ struct Locations {
 
 impl Locations {
     fn add(&mut self, key: &str, record: &Datum<'_>) -> Result<(), String> {
-        let location = record.field("recordIndexMetadata");
-        let partition = location.field("partitionName").text();
-        let (Some(partition), Some(file_id)) = (partition, file_id(location)) else {
+        let Some((partition, file_id)) = place(record) else {
             return Err(format!("the record index has no location for {key:?}"));
         };
+        let location = record.field("recordIndexMetadata");
         self.keys.append_value(key);
         self.partitions.append_value(partition);
         self.file_ids.append_value(file_id);
@@ -90,6 +185,12 @@ fn schema() -> SchemaRef {
         Field::new("file_id", DataType::Utf8, false),
         Field::new("instant", DataType::Int64, true),
     ]))
+}
+
+/// The partition path and the file id of a record's location.
+fn place<'r>(record: &Datum<'r>) -> Option<(&'r str, String)> {
+    let location = record.field("recordIndexMetadata");
+    Some((location.field("partitionName").text()?, file_id(location)?))
 }
 
 /// The file id: as text (encoding 1), or as a UUID's two halves with the number behind it, -1 for

@@ -187,6 +187,46 @@ impl Records {
         })
     }
 
+    /// Hands over the newest version of each record with one of the keys, which rise in byte order:
+    /// the number of its key, and its schema and value. Deleted keys have none. Nothing is kept.
+    pub(super) fn each_found(
+        partition: &MetadataPartition,
+        slice: &MetadataSlice,
+        keys: &[&[u8]],
+        mut take: impl FnMut(&Self, usize, usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut records = Self::none(slice, Keep::Newest);
+        let (logs, base) = open_all(partition, slice)?;
+        let mut pending = Pending::of(keys);
+        for chosen in records.blocks(partition, &logs)? {
+            if pending.keys.is_empty() {
+                return Ok(());
+            }
+            let (source, block) = (chosen.source, &chosen.block);
+            if is_delete(source, block)? {
+                let mut deleted = HashSet::new();
+                each_deleted(source, block, |key| {
+                    deleted.insert(key.as_bytes().to_vec());
+                })?;
+                pending.retain(|_, key| !deleted.contains(key));
+                continue;
+            }
+            let (file, schema) = records.open_block(source, block)?;
+            let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+            let mut given = |number, value: &[u8]| take(&records, number, schema, value);
+            pending.settle(&file, &mut given).map_err(damaged)??;
+        }
+        if let Some(source) = base
+            && !pending.keys.is_empty()
+            && let Some((file, schema)) = records.open_base(source)?
+        {
+            let mut given = |number, value: &[u8]| take(&records, number, schema, value);
+            let settled = pending.settle(&file, &mut given);
+            settled.map_err(|error| records.in_file(error))??;
+        }
+        Ok(())
+    }
+
     /// Hands over the newest version of each record of a slice, from the newest block on. No more is
     /// held than keys that older ones may contain, too. What `take` refuses is damage.
     pub(super) fn each_newest(
@@ -491,6 +531,49 @@ impl Records {
         self.schemas
             .push((text.to_owned(), Arc::new(DatumReader::new(text)?)));
         Ok(self.schemas.len() - 1)
+    }
+}
+
+/// The keys that no newer block has, with their numbers.
+struct Pending<'k> {
+    numbers: Vec<usize>,
+    keys: Vec<&'k [u8]>,
+}
+
+impl<'k> Pending<'k> {
+    fn of(keys: &[&'k [u8]]) -> Self {
+        Self {
+            numbers: (0..keys.len()).collect(),
+            keys: keys.to_vec(),
+        }
+    }
+
+    /// Hands over what a file has of the keys, which are pending no longer.
+    fn settle<R: ReadAt>(
+        &mut self,
+        file: &HFile<R>,
+        take: &mut impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<Result<()>, FormatError> {
+        let mut settled = vec![false; self.keys.len()];
+        let mut taken = Ok(());
+        file.each_value(&self.keys, |at, value| {
+            if let Some(settled) = settled.get_mut(at) {
+                *settled = true;
+            }
+            // An empty value is a deleted record.
+            if let (Some(number), Ok(()), false) = (self.numbers.get(at), &taken, value.is_empty())
+            {
+                taken = take(*number, value);
+            }
+        })?;
+        self.retain(|at, _| settled.get(at) != Some(&true));
+        Ok(taken)
+    }
+
+    fn retain(&mut self, keep: impl Fn(usize, &[u8]) -> bool) {
+        let pairs = self.numbers.iter().copied().zip(self.keys.iter().copied());
+        let kept = pairs.enumerate().filter(|(at, (_, key))| keep(*at, key));
+        (self.numbers, self.keys) = kept.map(|(_, pair)| pair).unzip();
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tagging: hashes of keys that indexes place records by, and what filters say of keys.
 
-use arrow::array::{Array, BooleanArray, Int32Array, Int64Array};
-use arrow_pyarrow::ToPyArrow;
+use arrow::array::{Array, ArrayData, BooleanArray, Int32Array, Int64Array};
+use arrow_pyarrow::{PyArrowType, ToPyArrow};
 use pyhudi_format::hash::{
     KeyParts, bucket_id, consistent_hash, consistent_nodes, hash64, key_values, metadata_file_group,
 };
@@ -80,6 +80,27 @@ pub fn metadata_groups<'py>(
         keys.iter().map(|key| key.map(number)).collect()
     })?;
     numbers.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn scatter(
+    py: Python<'_>,
+    rows: PyArrowType<ArrayData>,
+    values: PyArrowType<ArrayData>,
+    length: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (rows, values) = (Int64Array::from(rows.0), Int64Array::from(values.0));
+    let scattered: Int64Array = py.released(|| {
+        let mut scattered = vec![None; length];
+        for (row, value) in rows.iter().zip(&values) {
+            let slot = row.and_then(|row| scattered.get_mut(usize::try_from(row).ok()?));
+            if let Some(slot) = slot {
+                *slot = value;
+            }
+        }
+        scattered.into_iter().collect()
+    })?;
+    scattered.to_data().to_pyarrow(py)
 }
 
 #[pyfunction]

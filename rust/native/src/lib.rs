@@ -60,7 +60,7 @@ mod _native {
     #[pymodule_export]
     use super::index::{
         bucket_ids, bucket_numbers, filter_candidates, first_ring, footer_candidates,
-        metadata_groups, ring_hashes, ring_places, text_hash,
+        metadata_groups, ring_hashes, ring_places, scatter, text_hash,
     };
     #[pymodule_export]
     use super::json::json_shape;

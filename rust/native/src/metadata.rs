@@ -19,6 +19,9 @@ pub struct MetadataPartition(pub(crate) metadata::MetadataPartition);
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct KnownStats(pub(crate) Arc<metadata::KnownStats>);
 
+/// Partition path and file id.
+type Place = (String, String);
+
 impl MetadataPartition {
     fn table(
         &self,
@@ -82,6 +85,18 @@ impl MetadataPartition {
         self.table(py, |partition| {
             metadata::record_locations(partition, keys.as_deref())
         })
+    }
+
+    fn key_locations<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Vec<Place>)> {
+        let keys = texts(keys)?;
+        let found = py
+            .released(|| metadata::key_locations(&self.0, &keys))?
+            .map_err(slice_error)?;
+        Ok((found.numbers.to_data().to_pyarrow(py)?, found.locations))
     }
 
     #[pyo3(signature = (values=None, *, hashed_by_value))]

@@ -251,33 +251,49 @@ pub(super) struct Unpacking {
 }
 
 impl Unpacking {
-    /// Of the block that starts at `offset` of the file and has `len` bytes.
+    /// Of the block that starts at `offset` of the file and has `len` bytes. `memory` is used again.
     pub(super) fn read(
         source: &impl ReadAt,
         offset: u64,
         len: usize,
         codec: Codec,
+        memory: Vec<u8>,
     ) -> Result<Self> {
         let packed = Packed::read(source, offset, len, Kind::Data)?;
         let uncompressed = packed.uncompressed;
-        let (bytes, rest) = match codec {
+        let (whole, bytes, rest) = match codec {
             Codec::None => {
                 check_size(packed.data.len(), uncompressed, offset)?;
-                (packed.data.to_vec(), None)
+                (Some(packed.data), memory, None)
             }
             Codec::Gzip => {
                 check_ratio(packed.data.len(), uncompressed, offset)?;
-                let bytes = Vec::with_capacity(uncompressed.min(FIRST_CAPACITY));
-                (bytes, Some(GzDecoder::new(packed.data.reader())))
+                let mut bytes = memory;
+                bytes.clear();
+                bytes.reserve(uncompressed.min(FIRST_CAPACITY));
+                (None, bytes, Some(GzDecoder::new(packed.data.reader())))
             }
         };
         Ok(Self {
-            whole: None,
+            whole,
             bytes,
             rest,
             uncompressed,
             offset,
         })
+    }
+
+    /// The memory of the content, for another block.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// What is unpacked so far.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.whole {
+            Some(whole) => whole,
+            None => &self.bytes,
+        }
     }
 
     /// Of a block that was unpacked before.
@@ -293,9 +309,6 @@ impl Unpacking {
 
     /// The content from its beginning, at least `len` bytes of it if it has them.
     pub(super) fn reach(&mut self, len: usize) -> Result<&[u8]> {
-        if let Some(whole) = &self.whole {
-            return Ok(whole);
-        }
         while self.bytes.len() < len
             && let Some(rest) = &mut self.rest
         {
@@ -306,7 +319,7 @@ impl Unpacking {
                 check_size(self.bytes.len(), self.uncompressed, self.offset)?;
             }
         }
-        Ok(&self.bytes)
+        Ok(self.bytes())
     }
 }
 

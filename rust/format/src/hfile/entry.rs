@@ -65,6 +65,28 @@ impl Span {
         })
     }
 
+    /// Of the pair that `bytes` begin with, if it is all there and as it should be.
+    fn of_whole(bytes: &[u8], mvcc: bool) -> Option<Self> {
+        let (key_len, rest) = bytes.split_first_chunk()?;
+        let (value_len, rest) = rest.split_first_chunk()?;
+        let (row_len, rest) = rest.split_first_chunk()?;
+        let row_len = usize::from(u16::from_be_bytes(*row_len));
+        if u32::from_be_bytes(*key_len) as usize != row_len + KEY_OVERHEAD {
+            return None;
+        }
+        let [family, .., kind] = rest.get(row_len..)?.first_chunk::<10>()?;
+        let row = LENGTHS + 2;
+        let value = row + row_len + 10;
+        let value_end = value + u32::from_be_bytes(*value_len) as usize;
+        let len = value_end + usize::from(mvcc);
+        let is_whole = bytes.len() >= len && (!mvcc || bytes.get(value_end) == Some(&0));
+        (is_whole && (*family, *kind) == (0, PUT)).then_some(Self {
+            row: row..row + row_len,
+            value: value..value_end,
+            len,
+        })
+    }
+
     /// The most bytes that the pair may have that `bytes` begin with, as far as they tell.
     fn most(bytes: &[u8]) -> Option<usize> {
         let mut cursor = Cursor::at(bytes, 0);
@@ -149,6 +171,8 @@ pub(super) struct Search {
     position: usize,
     /// Where the last key that was passed lies.
     last: Range<usize>,
+    /// Where the value of the key that was found lies.
+    value: Range<usize>,
     at: u64,
     mvcc: bool,
 }
@@ -159,29 +183,37 @@ impl Search {
             content,
             position: 0,
             last: 0..0,
+            value: 0..0,
             at,
             mvcc,
         }
     }
 
-    /// A copy of the pair of `key` if it comes next or later in an order; moves up to it. A copy,
-    /// since few pairs would keep the whole block in memory.
+    /// The memory of the content, for the next block.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.content.into_memory()
+    }
+
+    /// The value of the key that was found last.
+    pub(super) fn value(&self) -> &[u8] {
+        let bytes = self.content.bytes();
+        bytes.get(self.value.clone()).unwrap_or_default()
+    }
+
+    /// Whether the pair of `key` comes next or later in an order; moves up to it.
     pub(super) fn find(
         &mut self,
         key: &[u8],
         order: KeyOrder,
         orders: &mut Orders,
-    ) -> Result<Option<(Bytes, Bytes)>> {
+    ) -> Result<bool> {
         loop {
             let start = self.position;
-            let bytes = self.content.reach(start + LENGTHS)?;
-            let most = bytes.get(start..).and_then(Span::most);
-            let end = most.map_or(start, |most| start.saturating_add(most));
-            let bytes = self.content.reach(end)?;
-            let Some(rest) = bytes.get(start..).filter(|rest| !rest.is_empty()) else {
-                return Ok(None);
+            let Some(span) = self.span()? else {
+                return Ok(false);
             };
-            let span = Span::parse(rest, self.at, self.mvcc)?;
+            let bytes = self.content.bytes();
+            let rest = bytes.get(start..).unwrap_or_default();
             let found = rest.get(span.row.clone()).unwrap_or_default();
             let last = bytes.get(self.last.clone()).unwrap_or_default();
             orders.pass(last, found, self.at)?;
@@ -189,12 +221,28 @@ impl Search {
             match order.compare(found, key) {
                 Ordering::Less => self.position += span.len,
                 Ordering::Equal => {
-                    let value = rest.get(span.value).unwrap_or_default();
-                    let pair = (Bytes::copy_from_slice(found), Bytes::copy_from_slice(value));
-                    return Ok(Some(pair));
+                    self.value = start + span.value.start..start + span.value.end;
+                    return Ok(true);
                 }
-                Ordering::Greater => return Ok(None),
+                Ordering::Greater => return Ok(false),
             }
+        }
+    }
+
+    /// The next pair, if there is one.
+    fn span(&mut self) -> Result<Option<Span>> {
+        let start = self.position;
+        let unpacked = self.content.bytes().get(start..);
+        if let Some(span) = unpacked.and_then(|rest| Span::of_whole(rest, self.mvcc)) {
+            return Ok(Some(span));
+        }
+        let bytes = self.content.reach(start + LENGTHS)?;
+        let most = bytes.get(start..).and_then(Span::most);
+        let end = most.map_or(start, |most| start.saturating_add(most));
+        let bytes = self.content.reach(end)?;
+        match bytes.get(start..).filter(|rest| !rest.is_empty()) {
+            Some(rest) => Span::parse(rest, self.at, self.mvcc).map(Some),
+            None => Ok(None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading pairs: all, those of a prefix, or those of given keys.
 
+use std::iter::Enumerate;
 use std::vec;
 
 use bytes::Bytes;
@@ -164,29 +165,46 @@ impl<R: ReadAt> Iterator for Entries<'_, R> {
 #[derive(Debug)]
 pub struct Lookup<'f, 'k, R, I> {
     finder: Finder<'f, 'k, R>,
-    keys: I,
-    missed: Vec<&'k [u8]>,
-    again: Option<vec::IntoIter<&'k [u8]>>,
+    keys: Enumerate<I>,
+    missed: Vec<(usize, &'k [u8])>,
+    again: Option<vec::IntoIter<(usize, &'k [u8])>>,
 }
 
 impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
     pub(super) fn new(file: &'f HFile<R>, keys: I) -> Self {
         Self {
             finder: Finder::new(file, file.orders.first(), file.orders),
-            keys,
+            keys: keys.enumerate(),
             missed: Vec::new(),
             again: None,
         }
     }
 
+    /// The number of the next key that is in the file, and its value.
+    pub(super) fn value(&mut self) -> Result<Option<(usize, &[u8])>> {
+        let Some((number, _)) = self.seek()? else {
+            return Ok(None);
+        };
+        Ok(Some((number, self.finder.value())))
+    }
+
     fn pair(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+        let Some((_, key)) = self.seek()? else {
+            return Ok(None);
+        };
+        let value = Bytes::copy_from_slice(self.finder.value());
+        Ok(Some((Bytes::copy_from_slice(key), value)))
+    }
+
+    /// Moves to the next key that is in the file.
+    fn seek(&mut self) -> Result<Option<(usize, &'k [u8])>> {
         loop {
             if let Some(again) = &mut self.again {
                 let Some(key) = again.next() else {
                     return Ok(None);
                 };
-                if let Some(pair) = self.finder.find(key)? {
-                    return Ok(Some(pair));
+                if self.finder.find(key.1)? {
+                    return Ok(Some(key));
                 }
                 continue;
             }
@@ -194,17 +212,17 @@ impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
                 self.again = Some(self.missed().into_iter());
                 continue;
             };
-            if let Some(pair) = self.finder.find(key)? {
-                return Ok(Some(pair));
+            if self.finder.find(key.1)? {
+                return Ok(Some(key));
             }
-            if !self.finder.is_right() || is_ambiguous(key) {
+            if !self.finder.is_right() || is_ambiguous(key.1) {
                 self.missed.push(key);
             }
         }
     }
 
     /// The keys to look for in the other order, and turns the finder to it.
-    fn missed(&mut self) -> Vec<&'k [u8]> {
+    fn missed(&mut self) -> Vec<(usize, &'k [u8])> {
         let mut missed = std::mem::take(&mut self.missed);
         let Finder {
             file,
@@ -214,7 +232,7 @@ impl<'f, 'k, R: ReadAt, I: Iterator<Item = &'k [u8]>> Lookup<'f, 'k, R, I> {
         } = self.finder;
         match orders.after(order) {
             Some(order) if !missed.is_empty() => {
-                missed.sort_by(|a, b| order.compare(a, b));
+                missed.sort_by(|a, b| order.compare(a.1, b.1));
                 self.finder = Finder::new(file, order, orders);
                 missed
             }
@@ -260,10 +278,10 @@ impl<'f, 'k, R: ReadAt> Finder<'f, 'k, R> {
         self.orders.allow(self.order)
     }
 
-    /// The pair of a key; none if it is not there, or the file is known to have another order.
-    fn find(&mut self, key: &'k [u8]) -> Result<Option<(Bytes, Bytes)>> {
+    /// Whether a key is there, unless the file is known to have another order.
+    fn find(&mut self, key: &'k [u8]) -> Result<bool> {
         if !self.is_right() {
-            return Ok(None);
+            return Ok(false);
         }
         let before = self.last.replace(key);
         if before.is_some_and(|before| self.order.compare(before, key).is_gt()) {
@@ -275,11 +293,17 @@ impl<'f, 'k, R: ReadAt> Finder<'f, 'k, R> {
         };
         let (source, codec) = (&self.file.source, self.file.codec);
         if let Some(entry) = walk.seek_forward(source, codec, key, &mut self.orders)? {
-            self.block = Some(self.file.searched(&entry)?);
+            let memory = self.block.take().map_or_else(Vec::new, Search::into_memory);
+            self.block = Some(self.file.searched(&entry, memory)?);
         }
         match &mut self.block {
             Some(pairs) => pairs.find(key, self.order, &mut self.orders),
-            None => Ok(None),
+            None => Ok(false),
         }
+    }
+
+    /// The value of the key that was found last.
+    fn value(&self) -> &[u8] {
+        self.block.as_ref().map_or(&[], Search::value)
     }
 }

@@ -202,6 +202,16 @@ impl<R: ReadAt> HFile<R> {
         Lookup::new(self, keys.into_iter())
     }
 
+    /// Hands over the values of those `keys` that are in the file, with their numbers, as
+    /// [`lookup`](Self::lookup) finds them, but without a copy.
+    pub fn each_value(&self, keys: &[&[u8]], mut take: impl FnMut(usize, &[u8])) -> Result<()> {
+        let mut lookup = self.lookup(keys.iter().copied());
+        while let Some((number, value)) = lookup.value()? {
+            take(number, value);
+        }
+        Ok(())
+    }
+
     pub(super) fn walk(&self, order: KeyOrder) -> Result<Walk> {
         Walk::new(Arc::clone(&self.data_index), self.index_levels, order)
     }
@@ -276,11 +286,11 @@ impl<R: ReadAt> HFile<R> {
         Ok(Pairs::new(block.payload, offset, self.mvcc))
     }
 
-    /// A data block in which keys are looked for.
-    pub(super) fn searched(&self, entry: &Entry) -> Result<Search> {
+    /// A data block in which keys are looked for. `memory` is used again.
+    pub(super) fn searched(&self, entry: &Entry, memory: Vec<u8>) -> Result<Search> {
         let Entry { offset, size, .. } = *entry;
         let content = match &self.kept {
-            None => Unpacking::read(&self.source, offset, size, self.codec)?,
+            None => Unpacking::read(&self.source, offset, size, self.codec, memory)?,
             Some(kept) => {
                 let mut read = || {
                     let block = Block::read(&self.source, offset, size, Kind::Data, self.codec)?;
