@@ -64,9 +64,9 @@ def commands() -> str:
     """The commands of the command line with their arguments and options."""
     from typer.main import get_command  # noqa: PLC0415 - an extra of pyhudi
 
-    from pyhudi.cli.app import app  # noqa: PLC0415
+    from pyhudi.cli.app import application  # noqa: PLC0415
 
-    top: Any = get_command(app)
+    top: Any = get_command(application())
     blocks = []
     for name, command in _leaves(top, ""):
         arguments = [_argument(param) for param in command.params if not _is_option(param)]

@@ -17,7 +17,7 @@ import pytest
 from typer.main import get_command
 
 from pyhudi.cli import main
-from pyhudi.cli.app import app
+from pyhudi.cli.app import application
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "command-line.md"
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -85,7 +85,7 @@ def test_commands_run_in_order_and_say_what_is_shown(shell: dict[str, str]) -> N
 
 
 def test_cli_page_names_existing_commands() -> None:
-    top: Any = get_command(app)
+    top: Any = get_command(application())
     known = set(top.commands) - set(GROUPS)
     known |= {f"{group} {name}" for group in GROUPS for name in top.commands[group].commands}
     table = REFERENCE.read_text(encoding="utf-8").split("## Compared with")[1].split("\n## ")[0]

@@ -14,7 +14,8 @@ import pyhudi
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.schema.predicate_parser import parse_where
-from pyhudi.slices.partition_values import partition_filter, path_values, text_columns
+from pyhudi.slices.partition_values import partition_filter, path_values
+from pyhudi.table.scan_columns import text_columns
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}

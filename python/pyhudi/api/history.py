@@ -6,7 +6,7 @@ These tables are for users and their queries, as in `inspect.py`. Sizes are in b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,7 +15,9 @@ from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
 from pyhudi.timeline.instant_range import InstantRange
-from pyhudi.txn.savepoint import Savepoint
+
+if TYPE_CHECKING:
+    from pyhudi.txn.savepoint import Savepoint
 
 _HISTORY = pa.schema(
     [

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from pyhudi.api.history import row_counts
 from pyhudi.config import argument_checks as arg
-from pyhudi.schema.predicates import column_type
 from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, LogFile
 from pyhudi.slices.file_slices import slices_table
 from pyhudi.slices.file_system_view import FileSystemView
@@ -267,6 +266,7 @@ class Inspect:
         """
         from pyhudi.metadata.partition_types.registry import to_display  # noqa: PLC0415 - it needs the core
         from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
+        from pyhudi.schema.predicates import column_type  # noqa: PLC0415 - the other tables need none of it
 
         table, field = self._table, None
         if column is not None:

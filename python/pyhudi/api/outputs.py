@@ -16,7 +16,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import spark
 from pyhudi.errors import ConfigError
-from pyhudi.input.batches import LazyRows
+from pyhudi.input.lazy_rows import LazyRows
 
 Task = TypeVar("Task")
 

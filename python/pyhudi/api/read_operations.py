@@ -8,26 +8,19 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from pyhudi.api.outputs import require_extra
-from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import instant_text, names_text
-from pyhudi.input.batches import LazyRows
-from pyhudi.query.commit_range import (
-    HollowCommits,
-    IncrementalRange,
-    by_completion_times,
-    range_bounds,
-)
-from pyhudi.query.incremental import check_incremental
+from pyhudi.input.lazy_rows import LazyRows
 
 if TYPE_CHECKING:  # Extras, and what scans do not need.
     import pandas as pd
     import polars as pl
 
     from pyhudi.api.changes import Changes, Diff
+    from pyhudi.api.scan import Scan
+    from pyhudi.query.commit_range import HollowCommits
 
 
 class ReadOperations(TableHandle, LazyRows):
@@ -83,6 +76,8 @@ class ReadOperations(TableHandle, LazyRows):
             HistoryUnavailable: files of that snapshot have been cleaned, a write requested before
                 it is incomplete, or the time is before the first commit.
         """
+        from pyhudi.api.scan import new_scan  # noqa: PLC0415 - not needed to open a table
+
         return new_scan(
             self._snapshot_at(as_of),
             self.engine,
@@ -180,11 +175,14 @@ class ReadOperations(TableHandle, LazyRows):
                 not complete.
             UnsupportedTableFeature: the table has no meta columns.
         """
+        from pyhudi.api.scan import new_scan  # noqa: PLC0415 - not needed to open a table
+        from pyhudi.query import commit_range, incremental  # noqa: PLC0415 - as above
+
         table = self.state
-        by_completion = by_completion_times(table, hollow_commits)
-        bounds = range_bounds(table, start, end, by_completion=by_completion)
-        span = IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
-        check_incremental(table, span)
+        by_completion = commit_range.by_completion_times(table, hollow_commits)
+        bounds = commit_range.range_bounds(table, start, end, by_completion=by_completion)
+        span = commit_range.IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
+        incremental.check_incremental(table, span)
         return new_scan(
             table,
             self.engine,
@@ -389,6 +387,8 @@ class ReadOperations(TableHandle, LazyRows):
             CorruptTable: the timeline is damaged. Other damage is reported on the page.
             StorageError: the storage fails.
         """
+        from pyhudi.api.outputs import require_extra  # noqa: PLC0415 - not needed to open a table
+
         require_extra("report", "jinja2", "matplotlib", "squarify")
         from pyhudi.api.html_report.page import write_report  # noqa: PLC0415 - only for this
 

@@ -31,9 +31,10 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.file_slices import slices_table
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, scan_schema
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import rows_from_commits
 from pyhudi.slices.task_packing import task_size
+from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
 

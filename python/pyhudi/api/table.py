@@ -11,14 +11,12 @@ from pyhudi.api.ddl_operations import DdlOperations
 from pyhudi.api.dml_operations import DmlOperations
 from pyhudi.api.history_operations import HistoryOperations
 from pyhudi.api.index_operations import IndexOperations
-from pyhudi.api.inspect import Inspect
 from pyhudi.api.read_operations import ReadOperations
 from pyhudi.api.service_operations import ServiceOperations
 from pyhudi.api.table_handle import load_snapshot
 from pyhudi.api.write_operations import WriteOperations
 from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
-from pyhudi.config.options import check_options
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Engine
@@ -26,6 +24,7 @@ from pyhudi.storage.storage import Storage
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.check_findings import CheckResult
+    from pyhudi.api.inspect import Inspect
     from pyhudi.catalog.protocol import Catalog
     from pyhudi.catalog.table_sync import SyncResult
 
@@ -77,8 +76,13 @@ def open_table(
         from pyhudi.catalog.registration import location_in  # noqa: PLC0415 - most tables have a location
 
         uri = location_in(catalog, os.fspath(uri))
+    checked: dict[str, str] = {}
+    if options:
+        from pyhudi.config.options import check_options  # noqa: PLC0415 - the defaults are valid
+
+        checked = check_options(options)
     storage = Storage(os.fspath(uri), storage_options)
-    return HudiTable(storage, engine or LocalEngine(), check_options(options), as_of)
+    return HudiTable(storage, engine or LocalEngine(), checked, as_of)
 
 
 class HudiTable(
@@ -98,6 +102,8 @@ class HudiTable(
     @property
     def inspect(self) -> Inspect:
         """Timeline, commits, files and log blocks as Arrow tables."""
+        from pyhudi.api.inspect import Inspect  # noqa: PLC0415 - not needed for reading
+
         return Inspect(self.state)
 
     @arg.check_arguments(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))

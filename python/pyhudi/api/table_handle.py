@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pyhudi.clock import Moment, SystemClock
-from pyhudi.config.options import ServiceOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.engine.memory_pool import low_memory_mode
@@ -20,16 +19,14 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
-from pyhudi.slices.partition_values import text_columns
-from pyhudi.slices.read_tasks import scan_schema
 from pyhudi.storage import properties_file
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import SnapshotAfterCommit
+from pyhudi.table.scan_columns import scan_schema, text_columns
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
-from pyhudi.txn.post_commit import warn_on_failure
-from pyhudi.txn.rollback import find_commits_after_rollback
+from pyhudi.timeline.rollbacks import find_commits_after_rollback
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from typing_extensions import Self
@@ -161,6 +158,8 @@ class TableHandle:
 
     def _reload(self, instant: str = "") -> None:
         """Reload the handle after an operation, which stays successful if reloading fails."""
+        from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - not needed for reading
+
         self._operations += 1
         with warn_on_failure(
             self.uri, instant, "reloading the table", until="the handle's next use"
@@ -197,6 +196,8 @@ class TableHandle:
         """Run a write operation, retried on conflicts, and the services that follow a commit."""
         from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - not needed for reading
         from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - as above
+        from pyhudi.config.options import ServiceOptions  # noqa: PLC0415 - as above
+        from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
         from pyhudi.write.idempotency import SearchedCommits, find_commit_by_id  # noqa: PLC0415 - as above
 

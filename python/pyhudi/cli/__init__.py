@@ -5,24 +5,49 @@ It needs the extra `cli` (typer and rich), which nothing else in the package nee
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
+from pathlib import Path
 
 _NEEDED = ("typer", "rich")
 
 
-class _WithoutPandas(MetaPathFinder):
-    """Hides pandas from pyarrow, which imports it with the first array.
+_INSPECTING = frozenset(
+    [
+        "show",
+        "schema",
+        "files",
+        "slices",
+        "partitions",
+        "logs",
+        "metadata",
+        "health",
+        "timeline",
+        "commits",
+        "history",
+    ]
+)
+"""Commands that need no library but pyarrow."""
+_OPTIONAL_NUMPY = 18
+"""The first release of pyarrow that does without numpy."""
 
-    The import takes half of the time of a short command. None in `sys.modules` would not work:
+
+class _Hider(MetaPathFinder):
+    """Hides libraries from pyarrow, which imports them although the command does not use them.
+
+    The imports take half of the time of a short command. None in `sys.modules` would not work:
     pyarrow would take it for the module.
     """
 
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
     def find_spec(self, fullname: str, *_: object) -> None:
-        if fullname == "pandas":
-            msg = "the command line does not use pandas"
+        if fullname in self._names:
+            msg = f"the command line does not use {fullname}"
             raise ModuleNotFoundError(msg, name=fullname)
 
 
@@ -32,8 +57,22 @@ def program() -> int:
     Returns:
         The exit code, as in `main`.
     """
-    sys.meta_path.insert(0, _WithoutPandas())
+    needs_numpy = _INSPECTING.isdisjoint(sys.argv[1:2]) or _pyarrow_needs_numpy()
+    sys.meta_path.insert(0, _Hider({"pandas"} if needs_numpy else {"pandas", "numpy"}))
     return main()
+
+
+def _pyarrow_needs_numpy() -> bool:
+    """Return whether the installed pyarrow needs numpy, or its release is unknown."""
+    spec = find_spec("pyarrow")
+    if spec is None or spec.origin is None:
+        return True
+    try:
+        text = Path(spec.origin).with_name("_generated_version.py").read_text(encoding="utf-8")
+    except OSError:
+        return True
+    release = re.search(r"^__version__ = .*'(\d+)\.", text, re.MULTILINE)
+    return release is None or int(release[1]) < _OPTIONAL_NUMPY
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

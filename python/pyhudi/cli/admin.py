@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from pyhudi.cli.arguments import (
@@ -189,6 +188,8 @@ def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -
 
 def index_list(call: Call, table: Location) -> int:
     """List the partitions of the metadata table; exit code 1 if it has none."""
+    import pyarrow as pa  # noqa: PLC0415 - help does not need it
+
     partitions = call.open(table).config.metadata_partitions
     call.out.rows(pa.table({"index": pa.array(partitions, pa.string())}))
     return 0 if partitions else FINDINGS

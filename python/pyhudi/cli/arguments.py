@@ -7,13 +7,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
-from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError, without_hint
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Most commands need none of it.
+    import pyarrow as pa
+
+    from pyhudi.api.table import HudiTable
     from pyhudi.cli.command import Call
 
 
@@ -279,7 +280,8 @@ def parse_schema(columns: str) -> pa.Schema:
 
     Raises `BadParameter` if the text is no such list.
     """
-    # sqlglot is slow to import, and other commands do not need it.
+    # These are slow to import, and other commands do not need them.
+    import pyarrow as pa  # noqa: PLC0415
     from sqlglot import exp, parse_one  # noqa: PLC0415
     from sqlglot.errors import SqlglotError  # noqa: PLC0415
 

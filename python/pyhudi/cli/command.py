@@ -8,16 +8,14 @@ from __future__ import annotations
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
-from pyhudi.api.table import HudiTable, open_table
 from pyhudi.cli.arguments import UnreadableFile, parse_pairs
 from pyhudi.cli.printer import Printer
 from pyhudi.errors import (
@@ -26,6 +24,9 @@ from pyhudi.errors import (
     InterruptedAfterRollback,
     without_hint,
 )
+
+if TYPE_CHECKING:  # Help needs none of it.
+    from pyhudi.api.table import HudiTable
 
 FINDINGS = 1
 """There are findings or differences, or there are no rows."""
@@ -75,6 +76,8 @@ class Call:
 
     def open(self, location: str, as_of: str | None = None) -> HudiTable:
         """Open the table of the command."""
+        from pyhudi.api.table import open_table  # noqa: PLC0415 - help does not need it
+
         return open_table(
             location, storage_options=self.storage_options, options=self.options, as_of=as_of
         )
@@ -122,14 +125,8 @@ def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandF
 
         @wraps(work)
         def run(**arguments: Any) -> None:
-            option, storage = arguments.pop("option"), arguments.pop("storage_option")
-            out = Printer(json=arguments.pop("json"), quiet=arguments.pop("quiet"))
-            with _report_errors(out, traceback=arguments.pop("traceback")):
-                options = parse_pairs(option, "--option")
-                storage_options = parse_pairs(storage, "--storage-option") or None
-                code = work(Call(options, storage_options, out), **arguments)
-                if code:
-                    raise typer.Exit(code)
+            shared = {each.name: arguments.pop(each.name) for each in _SHARED}
+            execute(work, arguments, **shared)
 
         typer_command: Any = run
         typer_command.__signature__ = inspect.Signature([*parameters, *_SHARED])
@@ -140,6 +137,35 @@ def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandF
         return work
 
     return command
+
+
+def execute(
+    work: CommandFunction,
+    arguments: Mapping[str, Any],
+    *,
+    option: Sequence[str] | None = None,
+    storage_option: Sequence[str] | None = None,
+    json: bool = False,
+    quiet: bool = False,
+    traceback: bool = False,
+) -> None:
+    """Run a command with its own arguments and those of all commands.
+
+    Raises `typer.Exit` if the exit code is not 0.
+    """
+    out = Printer(json=json, quiet=quiet)
+    with _report_errors(out, traceback=traceback):
+        options = parse_pairs(option, "--option")
+        storage_options = parse_pairs(storage_option, "--storage-option") or None
+        code = work(Call(options, storage_options, out), **arguments)
+        if code:
+            raise typer.Exit(code)
+
+
+def _arrow_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of pyarrow; none if the command has not imported it."""
+    pyarrow = sys.modules.get("pyarrow")
+    return () if pyarrow is None else (pyarrow.ArrowException,)
 
 
 @contextmanager
@@ -168,8 +194,8 @@ def _report_errors(out: Printer, *, traceback: bool) -> Iterator[None]:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             raise
-        except (pa.ArrowException, OSError) as error:
-            if traceback:
+        except Exception as error:
+            if traceback or not isinstance(error, (OSError, *_arrow_errors())):
                 raise
             out.error(str(error), "")
             raise typer.Exit(WRONG_USE) from None

@@ -8,17 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.cli.arguments import Format, delimiter_of, format_of
-from pyhudi.cli.csv_reader import csv_rows
-from pyhudi.cli.json_reader import json_rows
-from pyhudi.cli.json_writer import flat, json_lines
 from pyhudi.config.formatting import printable
 from pyhudi.errors import ConfigError
-from pyhudi.input.batches import LazyRows
+from pyhudi.input.lazy_rows import LazyRows
+
+if TYPE_CHECKING:  # Help needs none of it.
+    import pyarrow as pa
 
 _NAMES = {Format.parquet: "parquet", Format.arrow: "ipc"}
 
@@ -48,9 +46,13 @@ class FileRows(LazyRows):
             if not path.stat().st_size:
                 msg = f"{path} is empty"
                 raise ConfigError(msg, hint="A CSV file begins with the names of its columns.")
+            from pyhudi.cli.csv_reader import csv_rows  # noqa: PLC0415 - help does not need it
+
             self.schema, self._open = csv_rows(path, table_schema, delimiter)
             return
         if file_format is Format.json:
+            from pyhudi.cli.json_reader import json_rows  # noqa: PLC0415 - help does not need it
+
             _check_lines(path)
             rows = json_rows(path, table_schema)
             self.schema, self._open = rows.schema, rows.to_reader
@@ -140,6 +142,10 @@ class _Terminal(RawIOBase):
 def _writer(
     sink: Any, file_format: Format, schema: pa.Schema, stack: ExitStack
 ) -> Callable[[pa.RecordBatch], Any]:
+    import pyarrow as pa  # noqa: PLC0415 - help does not need it
+
+    from pyhudi.cli.json_writer import flat, json_lines  # noqa: PLC0415 - as above
+
     write: Callable[[pa.RecordBatch], Any]
     if file_format is Format.parquet:
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above

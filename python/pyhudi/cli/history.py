@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyhudi.cli.arguments import DryRun, Limit, Location, Yes
 from pyhudi.cli.command import Call, CommandFunction, command, commands
 from pyhudi.config.formatting import count_text, size_text
-from pyhudi.txn.restore import RestoreResult
+
+if TYPE_CHECKING:  # Help needs none of it.
+    from pyhudi.txn.restore import RestoreResult
 
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived instants.")]
 Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Instant of the commit.")]

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
-from pyhudi.api.table import HudiTable
 from pyhudi.cli.arguments import AsOf, Location
-from pyhudi.cli.command import FINDINGS, Call, command
+from pyhudi.cli.command import FINDINGS, Call, CommandFunction, commands
+
+if TYPE_CHECKING:  # Help needs none of it.
+    import pyarrow as pa
+
+    from pyhudi.api.table import HudiTable
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    command(app, "show")(show)
-    command(app, "schema")(schema)
-    for name in _INSPECTIONS:
-        _add_inspection(app, name)
-    command(app, "metadata")(metadata)
-    command(app, "health")(health)
-    command(app, "report")(report)
+    commands(app, {**of_table(), "report": report})
+
+
+def of_table() -> dict[str, CommandFunction]:
+    """Return the commands that need no argument but the table, by name."""
+    listings = {name: _inspection(name) for name in _INSPECTIONS}
+    return {"show": show, "schema": schema, **listings, "metadata": metadata, "health": health}
 
 
 def show(
@@ -115,15 +118,17 @@ _INSPECTIONS = {
 }
 
 
-def _add_inspection(app: typer.Typer, name: str) -> None:
+def _inspection(name: str) -> CommandFunction:
     def inspection(call: Call, table: Location, as_of: AsOf = None) -> None:
         call.out.listing(getattr(call.open(table, as_of).inspect, name)())
 
     inspection.__doc__ = _INSPECTIONS[name]
-    command(app, name)(inspection)
+    return inspection
 
 
 def _columns(table: HudiTable) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - help does not need it
+
     config = table.config
     roles = {
         "key": config.record_key_fields,

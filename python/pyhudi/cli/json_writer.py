@@ -10,12 +10,16 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from json import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyhudi.config.formatting import shorten
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
+else:
+    from pyhudi.schema import lazy_compute as pc
 
 _CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))]
 """Control characters of terminals, of 7 bits and of 8."""
@@ -64,12 +68,23 @@ def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
     """Return the values for display in a table; nothing for null, long nested ones shortened."""
     data_type = column.type
     if pa.types.is_list(data_type) and pa.types.is_string(data_type.value_type):
-        cells = pc.binary_join(column, ", ").to_pylist()
+        cells = [_join(values) for values in column.to_pylist()]
+    elif pa.types.is_string(data_type):
+        cells = column.to_pylist()
+    elif pa.types.is_boolean(data_type):
+        cells = [None if value is None else str(value).lower() for value in column.to_pylist()]
+    elif pa.types.is_integer(data_type):
+        cells = [None if value is None else str(value) for value in column.to_pylist()]
     else:
         cells = [cell for chunk in column.chunks for cell in flat_text(chunk).to_pylist()]
     if _is_nested(data_type):
         return [shorten(cell or "") for cell in cells]
     return [cell or "" for cell in cells]
+
+
+def _join(values: Sequence[str | None] | None) -> str | None:
+    """Return the strings of a list as one; the import of `pyarrow.compute` would take longer."""
+    return None if values is None or None in values else ", ".join(map(str, values))
 
 
 def _json_values(column: pa.Array) -> pa.Array:

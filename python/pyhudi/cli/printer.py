@@ -11,20 +11,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from json import dumps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from rich import box
-from rich.console import Console, ConsoleOptions
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
-
-from pyhudi.cli.json_writer import cell_text, json_lines
+from pyhudi.cli.plain_grid import MAX_WIDTH, plain_grid
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
-from pyhudi.input.type_tests import is_number
 
-_UNBOUNDED = 100_000
-"""Line width in a file or a pipe, where nothing is cut or folded."""
+if TYPE_CHECKING:  # Help needs none of it, JSON not all.
+    import pyarrow as pa
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table
+
 _SIZES = ("size", "bytes", "base_size", "log_size")
 
 
@@ -44,27 +40,40 @@ class Printer:
         if self.json:
             self.lines(rows.to_batches())
             return
-        grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
-        for column in rows.schema:
-            right = is_number(column.type)
-            name = printable(column.name)
-            grid.add_column(name, justify="right" if right else "left", overflow="fold")
+        from pyhudi.cli.json_writer import cell_text  # noqa: PLC0415 - help does not need it
+        from pyhudi.input.type_tests import is_number  # noqa: PLC0415 - as above
+
         columns = [
             _sizes(rows.column(name)) if name in sizes else cell_text(rows.column(name))
             for name in rows.column_names
         ]
-        for cells in zip(*columns, strict=True):
-            grid.add_row(*map(printable, cells))
+        names = list(map(printable, rows.column_names))
+        right = [is_number(column.type) for column in rows.schema]
+        texts = [[name, *map(printable, cells)] for name, cells in zip(names, columns, strict=True)]
+        text = plain_grid(texts, right=right, head=True)
+        if text is not None:
+            sys.stdout.write(text)
+            return
+        from rich import box  # noqa: PLC0415 - pipes do not need it
+        from rich.table import Table  # noqa: PLC0415 - as above
+
+        grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
+        for name, is_right in zip(names, right, strict=True):
+            grid.add_column(name, justify="right" if is_right else "left", overflow="fold")
+        for cells in zip(*(cells[1:] for cells in texts), strict=True):
+            grid.add_row(*cells)
         console = _console()
         if console.measure(grid, options=_full_width(console)).maximum <= console.width:
             _draw(grid)
             return
         for cells in zip(*columns, strict=True):
-            _draw(_name_value_grid(zip(rows.column_names, cells, strict=True)))
+            _draw_pairs(zip(rows.column_names, cells, strict=True))
             console.print()
 
     def lines(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Print rows as JSON, one per line, as they arrive."""
+        from pyhudi.cli.json_writer import json_lines  # noqa: PLC0415 - help does not need it
+
         for batch in batches:
             if batch.num_rows:
                 sys.stdout.write(json_lines(batch))
@@ -98,14 +107,14 @@ class Printer:
             return
         labels = (name.removesuffix("_ms").replace("_", " ") for name in values)
         cells = (_format_value(name, value) for name, value in values.items())
-        _draw(_name_value_grid(zip(labels, cells, strict=True)))
+        _draw_pairs(zip(labels, cells, strict=True))
 
     def properties(self, properties: Mapping[str, str]) -> None:
         """Print names and values unchanged."""
         if self.json:
             self.facts(properties)
         else:
-            _draw(_name_value_grid(properties.items()))
+            _draw_pairs(properties.items())
 
     def result(self, result: Any) -> None:
         """Print the result of a method; empty fields are omitted for people."""
@@ -147,10 +156,15 @@ class Printer:
     @contextmanager
     def counting(self, label: str) -> Iterator[Any]:
         """Draw a row count while the block runs; yields a function to call with additional rows."""
+        from rich import progress  # noqa: PLC0415 - few commands count
+
         console = _console(stderr=True)
-        parts = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        text = progress.TextColumn("{task.description}")
+        parts = (progress.SpinnerColumn(), text, progress.TimeElapsedColumn())
         is_drawn = console.is_terminal and not self.quiet
-        with Progress(*parts, console=console, transient=True, disable=not is_drawn) as bar:
+        with progress.Progress(
+            *parts, console=console, transient=True, disable=not is_drawn
+        ) as bar:
             task, count = bar.add_task(label), 0
 
             def add_rows(rows: int) -> None:
@@ -176,9 +190,11 @@ def to_json(value: Any) -> Any:
 
 def _console(*, stderr: bool = False) -> Console:
     """Return a console that prints text unchanged, without a width limit outside of a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - JSON does not need it
+
     console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        console.width = _UNBOUNDED
+        console.width = MAX_WIDTH
     return console
 
 
@@ -187,18 +203,24 @@ def _say(text: str, *, stderr: bool = False, style: str | None = None) -> None:
 
 
 def _full_width(console: Console) -> ConsoleOptions:
-    return console.options.update(width=_UNBOUNDED)
+    return console.options.update(width=MAX_WIDTH)
 
 
-def _name_value_grid(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Return names and values, one pair per line; names without a value are omitted."""
+def _draw_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one pair per line; names without a value are omitted."""
+    texts = [(printable(name), printable(value)) for name, value in pairs if value]
+    text = plain_grid(list(zip(*texts, strict=True)))
+    if text is not None:
+        sys.stdout.write(text)
+        return
+    from rich.table import Table  # noqa: PLC0415 - pipes do not need it
+
     grid = Table(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, value in pairs:
-        if value:
-            grid.add_row(printable(name), printable(value))
-    return grid
+    for row in texts:
+        grid.add_row(*row)
+    _draw(grid)
 
 
 def _draw(grid: Table) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyhudi.api.table import HudiTable
 from pyhudi.cli.arguments import (
     CommitId,
     CommitMetadata,
@@ -34,6 +33,9 @@ from pyhudi.cli.arguments import (
 from pyhudi.cli.command import Call, CommandFunction, commands
 from pyhudi.cli.files import rows_of
 from pyhudi.errors import TableNotFound
+
+if TYPE_CHECKING:  # Help needs none of it.
+    from pyhudi.api.table import HudiTable
 
 
 class SchemaMode(str, Enum):

@@ -6,11 +6,10 @@ the table is checked where it is used.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from operator import index
 from typing import Any, TypeVar, cast
 
@@ -28,14 +27,15 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
     """Check arguments of a function by name, if they are passed."""
 
     def of_call(call: Call) -> Call:
-        signature = inspect.signature(call)
+        # Most functions are never called, and a signature takes a while.
+        signature = cache(lambda: inspect.signature(call))
 
         @wraps(call)
         def checking(*args: Any, **more: Any) -> Any:
             try:
-                passed = signature.bind(*args, **more).arguments
+                passed = signature().bind(*args, **more).arguments
             except TypeError as error:
-                raise TypeError(_describe_misuse(call, signature, error, more)) from None
+                raise TypeError(_describe_misuse(call, signature(), error, more)) from None
             for name, check in checks.items():
                 if name in passed:
                     check(name, passed[name])
@@ -63,6 +63,8 @@ def _describe_misuse(
     call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
 ) -> str:
     """Return what is wrong with the arguments of a call, and the names that it accepts."""
+    import difflib  # noqa: PLC0415 - only for this error
+
     name = call.__qualname__.rpartition(".")[2]
     parameters = [each for each in signature.parameters if each != "self"]
     message = f"{name}(): {error}"

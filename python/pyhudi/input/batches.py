@@ -7,7 +7,6 @@ pyhudi's.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.input.decode_encodings import plain_batch, plain_schema
+from pyhudi.input.lazy_rows import LazyRows
 from pyhudi.input.python_objects import (
     holds_objects,
     object_column,
@@ -287,11 +287,3 @@ def _without_empty_types(rows: pa.Table, table_columns: frozenset[str]) -> pa.Ta
         if field.name in table_columns and column.null_count == len(column):
             rows = rows.set_column(at, field.name, pa.nulls(len(column)))
     return rows
-
-
-class LazyRows(ABC):
-    """Rows of a table that are read on demand."""
-
-    @abstractmethod
-    def to_reader(self) -> pa.RecordBatchReader:
-        """Return the rows as a stream."""

@@ -14,7 +14,7 @@ from pyhudi.config.metadata_names import FOLDER, MAKE_ANEW
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.new_file_groups import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
-from pyhudi.txn.rollback import was_rolled_back
+from pyhudi.timeline.rollbacks import was_rolled_back
 
 _ORIGIN = "00000000000000"
 """Prefix of the instants at which Hudi initialises a metadata table."""

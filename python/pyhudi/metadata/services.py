@@ -41,9 +41,9 @@ from pyhudi.table.participants import ArchiveBound
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.timeline.rollbacks import was_rolled_back
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.orphan_files import is_staged, remove_staged
-from pyhudi.txn.rollback import was_rolled_back
 
 RETAINED = 20
 """Commits whose slices are retained (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""

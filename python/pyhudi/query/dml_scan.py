@@ -19,14 +19,13 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where
 from pyhudi.slices.file_size_checks import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.partition_values import text_columns
 from pyhudi.slices.read_tasks import (
     ReadTask,
     ScanRequest,
     merge_rule,
-    scan_schema,
     slice_tasks,
 )
+from pyhudi.table.scan_columns import scan_schema, text_columns
 from pyhudi.table.table_snapshot import TableSnapshot
 
 

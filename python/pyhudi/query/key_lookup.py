@@ -24,8 +24,8 @@ from pyhudi.schema.key_generator import GENERATORS, column_at, plain_key
 from pyhudi.schema.key_predicates import has_certain_string
 from pyhudi.schema.predicate_parser import where_of
 from pyhudi.schema.predicates import And, In, Where, both
-from pyhudi.slices.read_tasks import scan_schema
 from pyhudi.slices.tagged_rows import row_numbers
+from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
 _MAX_VALUES = 100_000

@@ -18,9 +18,9 @@ from pyhudi.slices.read_tasks import (
     ReadTask,
     ScanRequest,
     key_columns,
-    scan_schema,
     slice_tasks,
 )
+from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
 HELD_BYTES = 256 * 1024 * 1024

@@ -29,7 +29,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.file_slice import BaseFile, BootstrapFile, FileSlice
 from pyhudi.slices.file_slices import FileSlices
-from pyhudi.slices.partition_values import path_values
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.serde import container_record
 
@@ -132,6 +131,8 @@ def _spec(
     schema: pa.Schema,
     columns: Iterable[str] | None = None,
 ) -> SourceSpec:
+    from pyhudi.slices.partition_values import path_values  # noqa: PLC0415 - other tables need no filters
+
     values = path_values(source.config, schema, partition)
     check_source_columns(storage, source, schema.names if columns is None else columns, values)
     row = [pa.array([value.as_py()], value.type) for value in values.values()]

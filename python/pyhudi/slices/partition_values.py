@@ -21,12 +21,12 @@ from pyhudi.schema.key_generator import NULL_PARTITION
 from pyhudi.schema.predicate_comparisons import order_key
 from pyhudi.schema.predicate_literals import OPERATORS
 from pyhudi.schema.predicates import Conjunct
+from pyhudi.table.scan_columns import TIMESTAMP_GENERATORS
 
 _OLD_NULL_PARTITION = "default"
 _LAST_VERSION_WITH_OLD_NULL = 4
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _PLAIN_GENERATORS = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO"})
-_TIMESTAMP_GENERATORS = frozenset({"TIMESTAMP", "TIMESTAMP_AVRO"})
 _CUSTOM_GENERATORS = frozenset({"CUSTOM", "CUSTOM_AVRO"})
 _TIME_FORMAT = "hoodie.keygen.timebased.output.dateformat"
 
@@ -78,18 +78,6 @@ def partition_filter(
     return may_match
 
 
-def text_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """Return columns that a scan returns as strings although the files have another type.
-
-    Hudi 1.2.0 reads the partition columns of a timestamp key generator so: as the stored value
-    converted to a string, not as the string in the path.
-    """
-    if config.key_generator not in _TIMESTAMP_GENERATORS:
-        return ()
-    fields = [schema.field(name) for name in config.partition_fields if name in schema.names]
-    return tuple(field.name for field in fields if not _is_text(field.type))
-
-
 def _test(op: str, values: Sequence[Any]) -> Callable[[Any], bool]:
     keys = list(map(order_key, values))
     if op == "in":
@@ -139,7 +127,7 @@ def _times(config: TableConfig) -> frozenset[str] | None:
     """
     if config.key_generator in _PLAIN_GENERATORS:
         return frozenset()
-    if config.key_generator in _TIMESTAMP_GENERATORS:
+    if config.key_generator in TIMESTAMP_GENERATORS:
         return frozenset(config.partition_fields)
     if config.key_generator not in _CUSTOM_GENERATORS:
         return None

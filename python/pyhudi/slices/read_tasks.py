@@ -15,7 +15,6 @@ import pyarrow as pa
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.input.semi_structured import as_arrow_extension
 from pyhudi.schema.delete_field import check_has_delete_field
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.key_generator import KeySpec, plain_key
@@ -110,18 +109,6 @@ class ScanRequest:
     """Bytes for the log records of one task."""
     two_threads: bool = False
     """A second thread may help with each task."""
-
-
-def scan_schema(table: TableSnapshot) -> pa.Schema:
-    """Return the table's columns as scans return them, meta columns first."""
-    return pa.schema(
-        [
-            field.with_type(pa.string())
-            if field.name in table.as_text
-            else as_arrow_extension(field)
-            for field in table.columns
-        ]
-    )
 
 
 class SliceTasks(Sequence[ReadTask]):

@@ -12,12 +12,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.schema import commit_schema
-from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Reading needs none of it.
+    from pyhudi.schema.commit_schema import CommitSchema
     from pyhudi.table.table_snapshot import TableSnapshot
 
 
@@ -158,6 +157,8 @@ class SchemaHistoryFile(CommitParticipant):
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Write the file; a table without column ids has none."""
+        from pyhudi.schema import commit_schema  # noqa: PLC0415 - not needed for reading
+
         if commit.schema.internal is not None:
             history = commit.schema.history_text(commit.instant)
             commit_schema.persist(
@@ -167,10 +168,14 @@ class SchemaHistoryFile(CommitParticipant):
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Remove the file."""
+        from pyhudi.schema import commit_schema  # noqa: PLC0415 - not needed for reading
+
         commit_schema.forget(table.storage, rollback.target)
 
     def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Remove the file."""
+        from pyhudi.schema import commit_schema  # noqa: PLC0415 - not needed for reading
+
         commit_schema.forget(table.storage, instant)
 
 

@@ -13,7 +13,6 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.schema.table_schema import TableSchema, table_schema
-from pyhudi.schema.virtual_keys import file_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock
 from pyhudi.table.participants import CommitParticipant
@@ -64,6 +63,8 @@ class TableSnapshot:
 
         timeline: None to load it. lock_manager: None if no other writer exists.
         """
+        from pyhudi.schema.virtual_keys import file_schema  # noqa: PLC0415 - not needed for reading
+
         timeline = timeline or Timeline.load(storage, config)
         schema = table_schema(storage, config, timeline)
         return cls(
@@ -90,6 +91,8 @@ class TableSnapshot:
 
     def with_schema(self, schema: TableSchema) -> TableSnapshot:
         """Return the snapshot with other columns, which its new files will have."""
+        from pyhudi.schema.virtual_keys import file_schema  # noqa: PLC0415 - not needed for reading
+
         return replace(self, schema=schema, columns=file_schema(schema, self.config))
 
     def __getstate__(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 `instant_files` creates the files of instants, `active` is a loaded timeline, `archive` the archived
 one (`archive_log`, `archive_lsm`: its two formats), filled by `archiving`.
-`instant_range` has ranges of time, `commit_metadata` the model of commit metadata, `serde` decodes
-and encodes file content, `instant_generator` creates instant times.
+`instant_range` has ranges of time, `commit_metadata` the model of commit metadata, `rollbacks` what
+rollbacks name, `serde` decodes and encodes file content, `instant_generator` creates instant times.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.rollbacks import rollbacks_of
 from pyhudi.txn import heartbeat, rollback
 from pyhudi.txn.pending_instant import PendingInstant
 
@@ -95,7 +96,7 @@ def files_after_rollback(
     if timeline.is_committed(instant):
         return set()
     if records is None:
-        records = list(rollback.rollbacks_of(timeline, instant))
+        records = list(rollbacks_of(timeline, instant))
     rolled_back = _find_rolled_back_log_files(records)
     partitions = {partition for record in records for partition in record["partitionMetadata"]}
     paths = {file.path for partition in partitions for file in table.storage.list_dir(partition)[1]}
@@ -170,7 +171,7 @@ def log_files_to_keep(timeline: Timeline, instant: str) -> set[str]:
         for request in rollback.read_plan(timeline, pending)
         for name in request.log_blocks
     }
-    rolled_back = _find_rolled_back_log_files(rollback.rollbacks_of(timeline, instant))
+    rolled_back = _find_rolled_back_log_files(rollbacks_of(timeline, instant))
     return rolled_back | to_roll_back | files_of_plans(timeline)
 
 

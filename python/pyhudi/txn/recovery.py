@@ -23,6 +23,7 @@ from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.rollbacks import find_commits_after_rollback
 from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import conflicts, heartbeat, restore, rollback, savepoint, zombie_commits
 from pyhudi.txn.attempt_files import remove_files_after_rollback, remove_unnamed_base_files
@@ -73,7 +74,7 @@ def recover(
     needs_rollback = bool(
         timeline.pending(SAVEPOINT, RESTORE)
         or _without_active_writer(table, pending)
-        or rollback.find_commits_after_rollback(timeline)
+        or find_commits_after_rollback(timeline)
     )
     if needs_rollback:
         with table.lock_manager.critical_section():
@@ -127,7 +128,7 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
     if failed:
         # A stalled writer may have published its commit during the rollback.
         timeline = zombie_commits.load_timeline(table)
-    reappeared = rollback.find_commits_after_rollback(timeline)
+    reappeared = find_commits_after_rollback(timeline)
     for instant in reappeared:
         rollback.reopen_instant(table, timeline, instant)
     return zombie_commits.load_timeline(table) if reappeared else timeline

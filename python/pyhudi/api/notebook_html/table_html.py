@@ -35,7 +35,8 @@ from pyhudi.query.row_pairing import MatchTask
 from pyhudi.schema.predicates import format_expression
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask, scan_schema
+from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
