@@ -1,4 +1,4 @@
-"""Check names, docs, error texts and commit titles against the language rules.
+"""Check names, docs, docstrings, error texts and commit titles against the language rules.
 
 `docs/contributing/language.md` has the rules, `docs/contributing/glossary.md` the words.
 `scripts/language_allowed.json` lists what broke a rule before the check began; the check fails on
@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +53,22 @@ DIALECT = re.compile(
     r"mend(?:s|ed)?)\b",
     re.IGNORECASE,
 )
+# Looked for in docstrings and comments only: docs and messages may need these words. A name before
+# a colon is an argument.
+CODE_DIALECT = re.compile(
+    r"\b((?:moments?|folders?|gone|facts)(?!:)|spelled|reckon\w*|overtak\w*|wording|habits?|"
+    r"insists?|at work|stands? for|whole numbers?|floating numbers?|without a reason)\b",
+    re.IGNORECASE,
+)
+# Python's constant is no dialect.
+NONE_AS_VALUE = re.compile(r"\b(is|are) None\b")
+# A summary line begins with a verb or a noun. A participle is an adjective before a noun, and a
+# riddle before a preposition: "Inserted rows ...", but not "Told by ...".
+ODD_SUMMARY = re.compile(r"(Of|What|Where|Whoever|Who|Whose|Those|As|Than|Such)\b")
+AFTER_PARTICIPLE = re.compile(
+    r"(\w+) (by|as|in|at|if|once|when|where|while|until|to|from|under|with|for|on|only|after|"
+    r"before)\b"
+)
 # Written by scripts/generate_docs.py.
 GENERATED = re.compile(
     r"^<!-- generated: .*?^<!-- end of generated section -->$", re.MULTILINE | re.DOTALL
@@ -67,6 +86,12 @@ def python_files(*folders: str) -> Iterator[Path]:
     """The Python files below folders of the repository, in order of their names."""
     for folder in folders:
         yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+@cache
+def parse(file: Path) -> ast.Module:
+    """Parse a Python file, once for all checks."""
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def is_participle(word: str) -> bool:
@@ -89,7 +114,7 @@ def participle_names() -> Counter[str]:
     """Functions of the package whose name begins with a past participle: names and how many."""
     counts: Counter[str] = Counter()
     for file in python_files("python"):
-        for function in functions(ast.parse(file.read_text(encoding="utf-8"))):
+        for function in functions(parse(file)):
             if is_participle(function.name.strip("_").split("_")[0]):
                 counts[function.name] += 1
     return counts
@@ -112,8 +137,52 @@ def dialect_in_messages() -> Counter[str]:
     """Dialect words in the texts of errors, hints and warnings, by file."""
     counts: Counter[str] = Counter()
     for file in python_files("python"):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        if hits := sum(len(DIALECT.findall(text)) for text in messages(tree)):
+        texts = (NONE_AS_VALUE.sub("", text) for text in messages(parse(file)))
+        if hits := sum(len(DIALECT.findall(text)) for text in texts):
+            counts[str(file.relative_to(ROOT))] = hits
+    return counts
+
+
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Docstrings of modules, classes, functions and attributes."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text
+
+
+def comments(file: Path) -> Iterator[str]:
+    """Comments of a Python file."""
+    lines = io.StringIO(file.read_text(encoding="utf-8")).readline
+    for token in tokenize.generate_tokens(lines):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
+def is_odd_summary(docstring: str) -> bool:
+    """Return whether a docstring begins with neither a verb nor a noun."""
+    participle = AFTER_PARTICIPLE.match(docstring.lstrip())
+    return bool(ODD_SUMMARY.match(docstring.lstrip())) or (
+        participle is not None and is_participle(participle[1].lower())
+    )
+
+
+def dialect_in_code(text: str) -> list[str]:
+    """Dialect words in a docstring or a comment, without what is quoted as code."""
+    plain = NONE_AS_VALUE.sub("", re.sub(r"`[^`\n]*`", "", text))
+    return [match[0] for words in (DIALECT, CODE_DIALECT) for match in words.finditer(plain)]
+
+
+def dialect_in_docstrings() -> Counter[str]:
+    """Dialect words and odd summary lines in docstrings and comments, by file."""
+    counts: Counter[str] = Counter()
+    for file in python_files("python"):
+        texts = [*docstrings(parse(file))]
+        hits = sum(is_odd_summary(text) for text in texts)
+        hits += sum(len(dialect_in_code(text)) for text in [*texts, *comments(file)])
+        if hits:
             counts[str(file.relative_to(ROOT))] = hits
     return counts
 
@@ -153,7 +222,7 @@ def odd_tests() -> Counter[str]:
     """Tests whose name begins with a word that names no unit, by file."""
     counts: Counter[str] = Counter()
     for file in python_files("tests"):
-        for function in functions(ast.parse(file.read_text(encoding="utf-8"))):
+        for function in functions(parse(file)):
             if ODD_TEST.match(function.name):
                 counts[str(file.relative_to(ROOT))] += 1
     return counts
@@ -175,6 +244,10 @@ def odd_titles() -> list[str]:
 CHECKS = {
     "participles": (participle_names, "name functions by a verb or by what they return"),
     "messages": (dialect_in_messages, "use the glossary's words in errors and warnings"),
+    "docstrings": (
+        dialect_in_docstrings,
+        "use the glossary's words in docstrings and comments, and begin with a verb or a noun",
+    ),
     "pages": (dialect_in_pages, "use the glossary's words in docs"),
     "long_pages": (long_pages, f"split pages of more than {MAX_PAGE_WORDS} words"),
     "tests": (odd_tests, "name tests test_<unit>_<behaviour>"),
@@ -213,15 +286,11 @@ def shrink(allowed: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
 
 def print_measures() -> None:
     """Print the measures that the rules are about."""
-    total = sum(
-        1
-        for file in python_files("python")
-        for _ in functions(ast.parse(file.read_text(encoding="utf-8")))
-    )
+    total = sum(1 for file in python_files("python") for _ in functions(parse(file)))
     tests = sum(
         function.name.startswith("test_")
         for file in python_files("tests")
-        for function in functions(ast.parse(file.read_text(encoding="utf-8")))
+        for function in functions(parse(file))
     )
     text = " ".join(prose(page) for page in pages() if "decisions" not in page.parts)
     words = len(text.split())
@@ -230,6 +299,7 @@ def print_measures() -> None:
     odd = odd_tests().total()
     print(f"functions named by a participle: {named} of {total}, {named / total:.1%}")
     print(f"dialect words in messages: {dialect_in_messages().total()}")
+    print(f"dialect words and odd summaries in docstrings: {dialect_in_docstrings().total()}")
     print(
         f"dialect words per 1,000 words of pages: {len(DIALECT.findall(text)) * 1000 / words:.1f}"
     )

@@ -122,6 +122,6 @@ _MODULES = {
     "variant_to_json": "input.semi_structured",
     "vector": "input.vectors",
 }
-"""Where the names live that are imported when first used, so that `import pyhudi` stays quick."""
+"""Names by module. They are imported at first use, so `import pyhudi` is fast."""
 
 __getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

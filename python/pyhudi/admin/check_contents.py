@@ -41,7 +41,7 @@ class StatsCheckTask:
     partition: str
     paths: tuple[tuple[str, bool], ...]
     columns: pa.Schema
-    """Columns with statistics; empty if there are none."""
+    """Columns with statistics; may be empty."""
     statistics: tuple[FileGroupHandle, ...] = ()
     of_partitions: tuple[FileGroupHandle, ...] = ()
     filters: tuple[FileGroupHandle, ...] = ()

@@ -52,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckResult(HtmlRepr):
-    """The findings of a check, in order; false as a condition if there are none."""
+    """The findings of a check, in order; false as a condition if it has none."""
 
     findings: Sequence[Finding]
     deep: bool

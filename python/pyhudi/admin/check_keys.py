@@ -57,7 +57,7 @@ class SliceKeys:
     read: ReadTask
     """Reads the record key and, if the key is the value of one column, that column."""
     parts: int = 1
-    """As in `IndexKeys`."""
+    """See `IndexKeys`."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class KeysFound:
 
     @property
     def place(self) -> tuple[str, Severity, str, str, str, bool]:
-        """What keys that are reported together have in common."""
+        """The fields that are equal in all keys of one finding."""
         has_keys = bool(self.keys)
         return (self.kind, self.severity, self.partition, self.expected, self.found, has_keys)
 

@@ -79,14 +79,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class MaintenanceResult(HtmlRepr):
-    """What was done for a table, and its health before and after."""
+    """The services that ran for a table, and its health before and after."""
 
     before: Health
     after: Health
     """Health afterwards; equal to `before` with `dry_run`."""
     done: tuple[ServiceResult, ...]
     left: tuple[str, ...]
-    """What is worth doing and was skipped, each with the reason."""
+    """Useful services that were skipped, each with the reason."""
     duration_ms: int
     dry_run: bool = False
 

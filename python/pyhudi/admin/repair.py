@@ -91,7 +91,7 @@ def _find_leftovers(table: TableSnapshot, stored: StoredTable) -> Iterator[Findi
     alive = set(heartbeat.live_instants(table.storage, times, table.clock))
     for finding in check_files(timeline, collect_recorded_files(timeline), stored):
         file = files.get((finding.partition, finding.item))
-        # Up to table version 6, such a log file may have blocks that roll back those of other
+        # Up to table version 6, this log file may have blocks that roll back those of other
         # writes.
         if file is None or (file.is_log and logs_are_shared(timeline)):
             continue

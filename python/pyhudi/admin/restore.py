@@ -243,7 +243,7 @@ def _find_removed_instants(timeline: Timeline, targets: Sequence[Instant]) -> tu
 
 
 def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
-    """Return the restore of the targets, else the rollback of one; "" if there is none."""
+    """Return the restore of the targets, else the rollback of one; or ""."""
     times = {target.requested for target in targets}
     last = max(times)
     for instant in reversed(timeline.instants):

@@ -51,7 +51,7 @@ PLAN = pa.schema(
 
 @dataclass(frozen=True)
 class Changes(Outputs):
-    """What commits changed, record by record: op, ts_ms, before, after. See `HudiTable.changes`.
+    """The changes of commits, record by record: op, ts_ms, before, after. See `HudiTable.changes`.
 
     Rows are ordered by commit.
     """
@@ -131,7 +131,7 @@ class Changes(Outputs):
 
 @dataclass(frozen=True)
 class Diff(Outputs):
-    """What differs between two snapshots: op, before, after, changed. See `HudiTable.diff`.
+    """The differences between two snapshots: op, before, after, changed. See `HudiTable.diff`.
 
     Updates come before the inserts and deletes of records that may have moved between file groups.
     """

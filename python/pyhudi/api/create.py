@@ -165,7 +165,7 @@ def create_table(
         CommitConflict: under "overwrite", another writer is active on the table.
         LockTimeout: under "overwrite", the table's lock was not free in time.
         SchemaMismatch: columns or keys cannot be stored.
-        UnsupportedTableFeature: pyhudi could not write to such a table.
+        UnsupportedTableFeature: pyhudi could not write to the table.
         StorageError: the storage fails.
     """
     return create_and_fill(

@@ -55,7 +55,7 @@ class DdlOperations(TableHandle):
             table.alter().rename_column("fare", "price").add_column("tip", pa.float64()).execute()
 
         Columns get ids with the first such change, and keep them: no file is rewritten, and older
-        files are read by the ids. Apache Hudi reads and writes such a table with
+        files are read by the ids. Apache Hudi reads and writes the table with
         `hoodie.schema.on.read.enable=true`.
 
         Args:

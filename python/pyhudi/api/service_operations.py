@@ -105,7 +105,7 @@ class ServiceOperations(TableHandle):
                 an argument is wrong; or the handle was opened as of an earlier time.
             UnsupportedTableFeature: pyhudi does not support the strategy, partitions do not record
                 when they were created, or pyhudi does not write to the table.
-            CommitConflict: other writers repeatedly write to such a partition.
+            CommitConflict: other writers repeatedly write to one of the partitions.
             LockTimeout: the table's lock was not free in time.
         """
         from pyhudi.config.retention_options import TtlOptions  # noqa: PLC0415 - as above

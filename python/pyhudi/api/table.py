@@ -125,7 +125,7 @@ class HudiTable(
                 quarter of the machine's memory by default.
 
         Returns:
-            A finding for each difference; the result is false as a condition if there is none.
+            A finding for each difference; the result is false as a condition if it has none.
             `repaired` lists the findings whose cause was removed.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What every part of a table handle shares: its snapshot, how it reloads, and how it commits."""
+"""The base of a table handle: its snapshot, reloading and committing."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TableHandle:
 
     @property
     def _key_readers(self) -> KeyReaders:
-        """What the handle keeps for lookups of record keys."""
+        """The state that the handle keeps for lookups of record keys."""
         if self._lookups is None:
             from pyhudi.query.key_reader import KeyReaders  # noqa: PLC0415 - scans do not need it
 

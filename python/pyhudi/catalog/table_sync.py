@@ -33,7 +33,7 @@ from pyhudi.timeline import Instant
 
 @dataclass(frozen=True)
 class SyncResult:
-    """What a sync did, for all names of the table in a catalog."""
+    """The result of a sync, for all names of the table in a catalog."""
 
     tables: tuple[str, ...]
     """Names, as `database.table`."""

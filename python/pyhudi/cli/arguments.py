@@ -195,7 +195,7 @@ class TableType(str, Enum):
 
 
 class CreateMode(str, Enum):
-    """What to do if a table exists."""
+    """The action if a table exists."""
 
     error = "error"
     ignore = "ignore"

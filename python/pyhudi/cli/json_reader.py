@@ -247,7 +247,7 @@ def _with_time_zones(data_type: pa.DataType, read: Column) -> pa.DataType:
     return data_type
 
 
-# --- whole numbers in columns of floats -----------------------------------------------------------
+# --- integers in columns of floats ----------------------------------------------------------------
 
 
 def _check_floats(columns: dict[str, Column], text: pa.Buffer) -> None:

@@ -44,7 +44,7 @@ MetaFields = Annotated[bool, typer.Option("--meta-fields", help="Include Hudi's 
 
 
 class Hollow(str, Enum):
-    """What an incremental query does if a write is pending, below version 8."""
+    """The effect of a pending write on an incremental query, below version 8."""
 
     fail = "fail"
     block = "block"

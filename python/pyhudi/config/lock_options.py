@@ -67,7 +67,7 @@ _STRATEGIES = (
     "BucketIndexConcurrentFileWritesConflictResolutionStrategy",
     _PREFER_WRITERS,
 )
-"""Of the first two, pyhudi always uses the one that matches the table's index."""
+"""The index of the table decides between the first two."""
 
 _ZOOKEEPER_NAMES = ("url", "base_path", "lock_key", "session_timeout_ms", "connection_timeout_ms")
 _DYNAMODB_NAMES = ("table", "partition_key", "region", "endpoint_url")

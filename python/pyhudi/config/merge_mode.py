@@ -45,7 +45,7 @@ _MODE_OF_PAYLOAD: dict[str, MergeMode] = {
     EVENT_TIME_PAYLOAD: "EVENT_TIME_ORDERING",
     _MODEL + "EventTimeAvroPayload": "EVENT_TIME_ORDERING",
     COMMIT_TIME_PAYLOAD: "COMMIT_TIME_ORDERING",
-    # Besides "the last commit wins" it has only the delete marker, which is a separate rule.
+    # The last commit wins; the delete marker is a separate rule.
     AWS_DMS_PAYLOAD: "COMMIT_TIME_ORDERING",
 }
 _MODE_OF_STRATEGY: dict[str, MergeMode] = {
@@ -56,7 +56,7 @@ _DELETE_RULE_OF_PAYLOAD = {
     AWS_DMS_PAYLOAD: ("Op", "D"),
     **dict.fromkeys(DEBEZIUM_PAYLOADS, ("_change_operation_type", "d")),
 }
-"""Implied before version 9; the classes compare case-insensitively."""
+"""Delete field and marker that a class implies before version 9. Its name ignores case."""
 _MODES = ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM")
 
 
@@ -114,7 +114,7 @@ def mode_of_payload(payload: str) -> MergeMode:
 
 
 def find_unsupported_property(merge: MergeConfig) -> str | None:
-    """Return the property that prevents merging of a table's records, None if there is none.
+    """Return the property that prevents merging of a table's records, or None.
 
     It matters only if records are merged: copy-on-write tables are read without merging.
     """

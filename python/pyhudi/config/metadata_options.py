@@ -62,7 +62,7 @@ def _by_partition(options: Mapping[str, str]) -> bool | None:
 
 @dataclass(frozen=True)
 class MetadataOptions(OptionGroup):
-    """What a writer requests of a metadata table. None: the default of the table's version."""
+    """The metadata table that a writer requests. None: the default of the table's version."""
 
     enable: bool | None = flag(
         METADATA_ENABLE,

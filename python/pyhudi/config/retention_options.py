@@ -137,7 +137,7 @@ def _policy(options: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class CleanOptions(OptionGroup):
-    """What of a table's past is retained, and when the rest is removed."""
+    """The file slices that cleaning retains, and when it removes the others."""
 
     policy: str = custom(
         _policy, option(_POLICY, f"or `{KEEP_HOURS}`, `{KEEP_VERSIONS}`", default=KEEP_COMMITS)

@@ -140,7 +140,7 @@ class TableConfig:
 
     @cached_property
     def database(self) -> str:
-        """The database's name, "" if there is none."""
+        """The database's name, or ""."""
         return self.properties.get(DATABASE_NAME, "")
 
     @cached_property
@@ -355,7 +355,7 @@ def find_unsupported_merge(config: TableConfig) -> str | None:
 def _check_inside(key: str, folder: str) -> None:
     """Raise `UnsupportedTableFeature` for a directory outside the table's own.
 
-    Hudi resolves such a path as Hadoop does. Interpreted below `.hoodie`, the table would have no
+    Hudi resolves the path as Hadoop does. Interpreted below `.hoodie`, the table would have no
     rows.
     """
     if folder.startswith("/") or ":" in folder or ".." in folder.split("/"):

@@ -53,7 +53,7 @@ class TableVersion:
     lists_absent_partitions: bool
     """A commit that deletes partitions also lists those that the table does not have."""
     delete_partition_is_named: bool
-    """The requested file of such a commit names its operation (else: that of an overwrite)."""
+    """The requested file of this commit names its operation (else: that of an overwrite)."""
     metadata_schema: str
     """Schema name of metadata records, that of the matching release."""
     virtual_log_keys: int
@@ -81,7 +81,7 @@ class TableVersion:
     """The inflight file of a clean repeats the plan (else: it is empty)."""
     confirms_rings: bool
     """A file next to consistent-hashing metadata marks them as committed (0.15 uses base files, and
-    fails on the next resize if such a file exists)."""
+    fails on the next resize if this file exists)."""
 
 
 def _layout_1_version(code: int, *, writable: bool) -> TableVersion:

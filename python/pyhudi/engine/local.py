@@ -83,7 +83,7 @@ class LocalEngine:
 
     @property
     def tasks_per_process(self) -> int:
-        """As `Engine.tasks_per_process`."""
+        """See `Engine.tasks_per_process`."""
         return self.threads
 
     def run(
@@ -94,7 +94,7 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.run`. When it ends, also by a failure, none of its tasks is running any more.
+        """See `Engine.run`. When it ends, also by a failure, none of its tasks is running any more.
 
         Args:
             work: returns the result of a task; called from several threads.
@@ -130,7 +130,7 @@ class LocalEngine:
         *,
         label: str = "",  # noqa: ARG002
     ) -> pa.RecordBatchReader:
-        """As `Engine.scan`: a reader that reads ahead while its batches are used.
+        """See `Engine.scan`. Returns a reader that reads ahead while its batches are used.
 
         Args:
             work: returns the batches of a task; called from several threads.
@@ -158,7 +158,7 @@ class LocalEngine:
         stage: int = 0,
         label: str = "",
     ) -> list[Result]:
-        """As `Engine.exchange`. Rows beyond 8 MiB spill to local files.
+        """See `Engine.exchange`. Rows beyond 8 MiB spill to local files.
 
         Args:
             rows: any object with the Arrow PyCapsule interface.

@@ -90,7 +90,7 @@ def _map_from(size: int) -> None:
 
 @cache
 def _c_function(name: str) -> Callable[..., object]:
-    """Return a function of the C library; one that does nothing if there is none."""
+    """Return a function of the C library; one that does nothing if the library does not have it."""
     if sys.platform != "linux":
         return _nothing
     import ctypes  # noqa: PLC0415 - few processes need it

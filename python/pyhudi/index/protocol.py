@@ -128,7 +128,7 @@ class Index(ABC):
 
     @classmethod
     def detect(cls, detected: IndexDetector) -> bool:
-        """Return whether the table is written with such an index."""
+        """Return whether the table is written with this type of index."""
         return False
 
     @classmethod
@@ -149,7 +149,7 @@ class Index(ABC):
         return False
 
     def filters(self, table: IndexedTable) -> KeyFilter | None:
-        """Return the filter that rules out base files; None if there is none."""
+        """Return the filter that rules out base files; None without one."""
         return None
 
     @abstractmethod

@@ -105,16 +105,16 @@ def usable_ring(
     partition: str,
     ring: Ring,
     live: set[str],
-    gone: Mapping[str, str],
+    replaced: Mapping[str, str],
 ) -> Ring:
     """Return the hashing metadata to write by: the partition's, or new if all is replaced.
 
-    live: file ids of the partition's file groups; gone: replaced ones, with their instants. Raises
-    `CorruptTable` if rows are outside the hashing metadata, or parts of it were replaced: a key
-    would be in two file groups, or be lost.
+    live: file ids of the partition's file groups. replaced: replaced ones, with their instants.
+    Raises `CorruptTable` if rows are outside the hashing metadata, or parts of it were replaced: a
+    key would be in two file groups, or be lost.
     """
     ids = {file_id_of(prefix) for _, prefix in ring}
-    lost = sorted(gone[file_id] for file_id in ids if file_id in gone)
+    lost = sorted(replaced[file_id] for file_id in ids if file_id in replaced)
     outside = sorted(live - ids)
     if outside or (lost and live):
         named = outside[0] if outside else lost[0]

@@ -73,7 +73,7 @@ def tag_upsert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
 def look_up(table: IndexedTable, keys: pa.Table, marked_deleted: pa.Array[Any]) -> TagResult:
     """Return the locations of keys in the index, whether or not their rows may stay there.
 
-    keys: columns record key and partition path. marked_deleted: as in `tag_upsert`; such a row gets
+    keys: columns record key and partition path. marked_deleted: as in `tag_upsert`; the row gets
     no new bucket.
     """
     tag_result = table.index.look_up(table, keys, pc.invert(marked_deleted))
@@ -194,7 +194,7 @@ def tag_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> TagResul
     over all partitions a record is matched by its key alone.
     """
     if deletes and may_miss_duplicates(table):
-        # The index does not have deleted keys, so such a key is new.
+        # The index does not have deleted keys, so the key is new.
         copies = in_files(table, keys, any_partition=table.index.is_global)
         return live_records.drop_deleted_locations(table, keys, copies)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))

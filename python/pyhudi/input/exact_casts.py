@@ -115,7 +115,7 @@ def _without_dictionary(column: Column) -> Column:
 def to_fixed_size(column: Column, field: pa.Field[Any]) -> Column:
     """Return lists as lists of a fixed size, if the field has such.
 
-    Arrow's own cast reads beyond the elements if a list is null, and crashes if there are none
+    Arrow's own cast reads beyond the elements if a list is null, and crashes without elements
     (pyarrow 26).
     """
     source, target = column.type, field.type
@@ -246,7 +246,7 @@ def _widening(source: pa.DataType, field: pa.Field[Any]) -> str:
 
 
 def _example(column: Column, field: pa.Field[Any]) -> str:
-    """Return a value that the cast would change; "" if there is none."""
+    """Return a value that the cast would change, or ""."""
     intermediates = (column.type, _intermediate_type(column.type, field.type))
     return next(
         filter(

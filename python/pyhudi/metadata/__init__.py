@@ -1,8 +1,8 @@
 """The metadata table: a Hudi table of HFiles with listings, statistics and indexes.
 
 Reading: its timeline and file groups are found by the same code as those of any table; the Rust
-crate `metadata` merges its records by key. A scan uses it as it is now: facts about the whole
-table are not used by a handle that other writers have overtaken, nor for time travel. A slice is
+crate `metadata` merges its records by key. A scan uses its current state: a stale handle and
+time travel use no statement about the whole table. A slice is
 pruned only if one condition excludes every file of it (`pruning_context.py`).
 
 Writing: the metadata table is a commit participant (`commit_participant.py`). The last step but

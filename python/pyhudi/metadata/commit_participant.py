@@ -349,7 +349,7 @@ class DeltaCommit:
 
     @property
     def recording(self) -> Recording:
-        """What tasks share; valid once all file groups are known."""
+        """The arguments that all tasks share; valid once all file groups are known."""
         return Recording.of(self._data.storage, self._metadata_table.config, self.groups)
 
     def add(self, groups: Iterable[FileGroup]) -> None:

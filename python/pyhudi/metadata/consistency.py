@@ -59,9 +59,8 @@ def _commits_to_have(data: Timeline, metadata: Timeline) -> Iterator[str]:
 def may_be_ahead(data: Timeline, metadata: Timeline) -> bool:
     """Return whether a metadata table may have commits that the loaded data timeline does not.
 
-    True whenever it has, and sometimes without a reason: after it or a partition of it was built,
-    or while a writer is between its two timelines. The current timeline of the data table decides
-    it.
+    The answer can be a false alarm: after the metadata table or a partition of it was built, or
+    while a writer is between its two timelines. The current timeline of the data table decides.
     """
     completed = {instant.requested for instant in data.filter_completed()}
     pending = {instant.requested for instant in data.pending()}

@@ -28,7 +28,7 @@ class IndexDefinition:
 
     name: str
     index_type: str
-    """Such as `column_stats`, `bloom_filters` (of expression indexes too), `secondary_index`."""
+    """For example `column_stats`, `secondary_index`; `bloom_filters` also of expression indexes."""
     function: str
     """The function of an expression index, such as `from_unixtime`; `identity` for a secondary
     index."""
@@ -105,7 +105,7 @@ def new_definition(
 ) -> Definitions:
     """Return the definition of an index. name: that of its partition.
 
-    version: of the index; None for the one that Hudi 1.2.0 gives a new index of such a table.
+    version: of the index; None for the one that Hudi 1.2.0 gives a new index of this table.
     Hudi 1.0.2 writes none and ignores it, but without one Hudi 1.2.0 fails at its next write to a
     table of version 8 (`HoodieIndexVersion.lowerThan` of null).
     """

@@ -43,7 +43,7 @@ RECORD_BYTES = 512
 
 @dataclass(frozen=True)
 class Source:
-    """The table from which partitions are built, and its facts, each read once."""
+    """The table from which partitions are built. Each property is read once."""
 
     table: TableSnapshot
     options: MetadataOptions

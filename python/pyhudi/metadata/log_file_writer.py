@@ -23,7 +23,7 @@ from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
 @dataclass(frozen=True)
 class GroupTarget:
-    """What the writers of all file groups share."""
+    """The arguments that the writers of all file groups share."""
 
     storage: Storage
     """The metadata table's storage."""

@@ -17,7 +17,7 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 _MAX_LITERALS = 64
-"""Of a longer list only the minimum and the maximum are compared."""
+"""Maximum length of a list whose values are all compared; else minimum and maximum are."""
 
 
 def exclude_by_stats(stats: pa.RecordBatch, conjunct: Conjunct) -> pa.Array:

@@ -25,7 +25,7 @@ _PREFIXES = {"column_stats": "col-stats"}
 
 @dataclass(frozen=True)
 class StartTarget:
-    """What the writers of a partition's first files share."""
+    """The arguments that the writers of a partition's first files share."""
 
     storage: Storage
     """The metadata table's storage."""
@@ -71,7 +71,7 @@ def write_base(
 
 
 class LogTarget(Protocol):
-    """What the writer of a log file without records needs."""
+    """The arguments of the writer of a log file without records."""
 
     @property
     def storage(self) -> Storage:

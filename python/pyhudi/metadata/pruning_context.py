@@ -1,11 +1,11 @@
-"""What a scan knows when it uses indexes: its filter, and what an index proves for its rows.
+"""The filter of a scan, and what an index proves for its rows.
 
 A slice is pruned only if no merged row of it can match. A merged row takes each value from one of
 the slice's files, so a condition excludes a slice if it excludes every file of it; conditions are
 not combined, because partial updates merge columns of several files. Indexes of the current
 snapshot (record index, partition statistics) prove nothing for base files only, or for older
-snapshots. The handle of a table to which other writers have written since shows such an older
-snapshot.
+snapshots. A handle shows an older snapshot once another writer has
+committed.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def record_schema(name: str) -> str:
 
 @dataclass(frozen=True)
 class Recording:
-    """What all tasks of one commit share."""
+    """The arguments that all tasks of one commit share."""
 
     storage: Storage
     """The data table's storage."""

@@ -3,7 +3,7 @@
 Rolling back the delta commit does not remove such records. Their files are deleted from `files` by
 name. Every other partition depends on rows that the commit changed (a key it deleted has no record
 index entry any more, statistics cover its files), so these partitions are dropped, and the next
-writer rebuilds them. Hudi 1.2.0 fails such a rollback and leaves it pending
+writer rebuilds them. Hudi 1.2.0 fails this rollback and leaves it pending
 (`HoodieBackedTableMetadataWriter.update`).
 """
 

@@ -48,11 +48,11 @@ from pyhudi.txn.orphan_files import is_staged, remove_staged
 RETAINED = 20
 """Commits whose slices are retained (`DEFAULT_METADATA_CLEANER_COMMITS_RETAINED`)."""
 HISTORY = HistoryOptions()
-"""Of the table's archive options it uses only the numbers of commits."""
+"""Options of the archive's files. The table's own apply to its data timeline only."""
 _SINCE_COMPACTION = 3
 """Instants after a compaction before a clean: readers may still read the compacted files."""
 _COMPACTION_SUFFIX = "001"
-"""What a compaction's instant appends to that of the last delta commit, up to version 6."""
+"""A compaction's instant is that of the last delta commit with this suffix, up to version 6."""
 _CLEAN_SUFFIX = "002"
 """The same for a clean."""
 
@@ -243,7 +243,7 @@ def _must_wait(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
     """Return whether a pending instant of the table may have records already.
 
     In base files they could no longer be distinguished. From table version 8 on, Hudi compacts up
-    to such an instant. An active write adds its records in its critical section, after the
+    to this instant. An active write adds its records in its critical section, after the
     compaction, so pyhudi waits only for a writer that failed there. Up to version 6 it waits for
     all older instants, as Hudi does.
     """

@@ -2,7 +2,7 @@
 
 A scan reads one snapshot. Cleaners retain its files for a while, by default for ten commits; a
 slower reader cannot continue. Up to version 6, a reader also opens log files of concurrent writes,
-whose blocks are not committed. They are removed if such a write is withdrawn.
+whose blocks are not committed. They are removed if the write is withdrawn.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Step:
     """The result of one index."""
 
     index: str
-    """Such as `partition path`, `column_stats(fare)`, `record_index`."""
+    """For example `partition path`, `column_stats(fare)`, `record_index`."""
     before: int
     """Partitions or file slices that it was applied to."""
     partitions: tuple[str, ...] = ()

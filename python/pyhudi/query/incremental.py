@@ -122,7 +122,7 @@ def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) 
 def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[ReadTask]:
     """Let tasks complete partial records from the whole slice, including older files.
 
-    Only the open log files show whether there are any. Hudi 1.2.0 fails on such a range.
+    Only the open log files show whether there are any. Hudi 1.2.0 fails on this range.
     """
     if table.config.version.blocks_need_commit_check or not any(t.slice.logs for t in tasks):
         return tasks

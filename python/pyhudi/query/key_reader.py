@@ -47,7 +47,7 @@ Columns = tuple[str, ...] | None
 
 
 class KeyReaders:
-    """What a table handle keeps for lookups: threads share it, and it outlives a refresh."""
+    """The lookup state of a table handle: threads share it, and it outlives a refresh."""
 
     def __init__(self) -> None:
         self._process = os.getpid()

@@ -37,12 +37,12 @@ META_PREFIX = "_hoodie_"
 
 @dataclass(frozen=True)
 class Rules:
-    """What a table does not allow to change."""
+    """The columns that a table does not allow to change."""
 
     fixed: Collection[str]
     """Paths of columns of keys, partitions and orderings."""
     all_types: bool
-    """As in `ColumnTree.of`."""
+    """See `ColumnTree.of`."""
     record: str
     """Full name of the table's Avro record."""
     indexed: Mapping[str, str] = field(default_factory=dict)

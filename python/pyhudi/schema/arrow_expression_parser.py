@@ -36,7 +36,7 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 _MAX_LISTED = 1000
-"""Of a longer list only minimum and maximum prune files: Python would compare each value."""
+"""Only minimum and maximum of a longer list prune files: Python would compare each value."""
 _MAX_LEVELS = 200
 """Maximum levels of nested calls, because Python recurses as deep."""
 _LINE = re.compile(r"(\w+): '(.*)'")
@@ -292,7 +292,7 @@ def _is_kept(value: pa.Scalar, data_type: pa.DataType) -> bool:
         converted = python_value(value)
         literal = to_scalar(converted, data_type, "")
     except (SchemaMismatch, ValueError, OverflowError):
-        return False  # such as what Python lacks
+        return False  # such as a value that Python does not have
     if converted != converted:  # noqa: PLR0124 - NaN, which conditions compare by their own rule
         return True
     return fits_column(literal, data_type) and bool(literal.as_py() == converted)

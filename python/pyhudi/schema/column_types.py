@@ -29,7 +29,7 @@ class Plain:
 
     @property
     def simple(self) -> str:
-        """The internal schema's name for it in every release; Hudi 1.2's if there is none."""
+        """The internal schema's name for it in every release; else Hudi 1.2's."""
         name = self.avro["type"] if isinstance(self.avro, dict) else self.avro
         rich, simple = internal_types(name, self.avro)
         return simple or rich

@@ -92,7 +92,7 @@ def first_history(tree: ColumnTree) -> SchemaHistory:
 def check_ids(schema: TableSchema, config: TableConfig) -> None:
     """Refuse columns that were added without ids after others got ids.
 
-    Older files have such a column by its name; with an id it would be null there. Raises
+    Older files have that column by its name; with an id it would be null there. Raises
     `UnsupportedTableFeature`.
     """
     if schema.history is not None and tree_of(schema, config).added:

@@ -43,7 +43,7 @@ class Column:
     """The fields of a struct by name; of an array `element`, of a map `value`."""
 
     def name_of(self, part_id: int) -> str | None:
-        """Return the name of the part with an id; None if there is none."""
+        """Return the name of the part with an id; or None."""
         return next((name for name, part in self.parts.items() if part.id == part_id), None)
 
 
@@ -261,7 +261,7 @@ def _source(field: pa.Field, table: Column, version: Column) -> Source:
         return Source(field.name, field.name, ())
     stored = version.name_of(mine.id)
     if stored is None:
-        # Another column may have the name by now: its values must not be returned.
+        # Another column may have the name today: its values must not be returned.
         return Source(field.name, None if field.name in version.parts else field.name, ())
     return Source(field.name, stored, _parts(field.type, mine, version.parts[stored]))
 

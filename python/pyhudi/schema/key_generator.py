@@ -112,7 +112,7 @@ def key_spec(
 ) -> KeySpec:
     """Return the rules of a table.
 
-    prefixed: what stored rows show, if `depends_on_rows`; None if there are none. options: what the
+    prefixed: what stored rows show, if `depends_on_rows`; None without rows. options: what the
     writer adds to the table's properties: `PARTITION_SPEC` and those of
     `timestamp_keygen.TIME_OPTIONS`, which Hudi 0.15 does not store, and `SLASH_DATES`. Raises
     `UnsupportedTableFeature`, naming the property, for unknown or unsupported rules.
@@ -330,7 +330,7 @@ def input_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table:
     """Return the rows with a timestamp generator's column as the number that the table stores.
 
-    Reads return such a column as the string of its number, and so may updates. Raises
+    Reads return the column as the string of its number, and so may updates. Raises
     `SchemaMismatch` for other strings.
     """
     if config.key_generator.removesuffix("_AVRO") != TIMESTAMP:
@@ -350,7 +350,7 @@ def as_stored(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Tabl
 
 
 def column_at(rows: pa.Table, path: str) -> pa.ChunkedArray[Any]:
-    """Return the column of a name or dotted path. Raises `SchemaMismatch` if there is none."""
+    """Return the column of a name or dotted path. Raises `SchemaMismatch` if it does not exist."""
     names = [path] if path in rows.column_names else path.split(".")
     if names[0] not in rows.column_names:
         msg = f"there is no column {path!r}"
@@ -378,7 +378,7 @@ def _is_named(config: TableConfig) -> bool:
 
 
 def plain_key(config: TableConfig, schema: pa.Schema) -> str | None:
-    """Return the column whose string is every record key; None if there is none for certain."""
+    """Return the column whose string is every record key; None if that is not certain."""
     fields = config.record_key_fields
     if len(fields) != 1 or not _is_plain(config) or fields[0] not in schema.names:
         return None

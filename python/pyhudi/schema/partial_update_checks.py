@@ -1,7 +1,7 @@
 """Values that an update cannot assign, because the table's merge mode keeps the stored ones.
 
 If records of one key are merged column by column, null, a column's default or a marker means
-"unchanged": an upsert means that, an update that assigns such a value does not.
+"unchanged": an upsert means that, an update that assigns the value does not.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ class FieldMerge:
     newest_meta: bool = False
     """Meta columns come from the newer record whichever wins."""
     whole_in_batch: bool = False
-    """Of rows of one key in one write one wins by the ordering values, deletes included."""
+    """Among rows of one key in one write, ordering values decide, deletes included."""
     deletes_always_win: bool = False
     deletes_merged_in_batch: bool = False
     """Among rows of one key in one write, deletes by flag are merged as rows, and a row that a

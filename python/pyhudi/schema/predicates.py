@@ -163,7 +163,7 @@ def to_expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
 def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
     """Return the type of a column or struct field.
 
-    hint: another possible cause if there is none. Raises `SchemaMismatch` with the nearest known
+    hint: another possible cause. Raises `SchemaMismatch` with the nearest known
     name.
     """
     data_type = pa.struct(list(schema))

@@ -1,7 +1,7 @@
 """Parses a caller's SQL into a syntax tree, within limits. It does not interpret nodes.
 
 sqlglot parses `a % b * c` in one way or another by its release, and `a = b IS NULL` differently
-from Spark. Such an expression needs parentheses here: it is refused, never read by chance.
+from Spark. These expressions need parentheses here: pyhudi refuses to guess.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def is_meta(name: str) -> bool:
 
 
 def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
-    """Return the column of a name, or the struct field of a dotted path; None if there is none."""
+    """Return the column of a name, or the struct field of a dotted path; or None."""
     if path in schema.names:
         return schema.field(path)
     root, *names = path.split(".")

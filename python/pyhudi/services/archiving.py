@@ -182,7 +182,7 @@ def _remove_files_after_rollback(
 ) -> ArchiveBound | None:
     """Remove files written after their rollback, which become visible once it is archived.
 
-    If a plan names such a file, returns a bound for which the instants stay.
+    If a plan names one of these files, returns a bound for which the instants stay.
     """
     timeline = table.timeline
     start = timeline.without(leaving_instants).start or ""

@@ -104,7 +104,7 @@ def choose_buckets(
 
 
 def find_changed_hashing(table: TableSnapshot, plan: ClusteringPlan) -> str:
-    """Describe a change of hashing metadata since the plan; "" if there is none."""
+    """Describe a change of hashing metadata since the plan, or return ""."""
     for partition, groups in plan.resized.items():
         ring = read_committed_ring(table.storage, table.timeline, partition)
         if ring is None or {group.ring for group in groups} != {ring.number}:

@@ -78,7 +78,7 @@ def hours_before(ms: int, hours: int, zone: Zone) -> str:
 def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
     """Return the earliest commit to retain; None with few commits.
 
-    retained: number of commits to retain, besides those that pending writes may need.
+    retained: number of commits to retain, in addition to those that pending writes may need.
     """
     commits = timeline.commits
     if len(commits) <= retained:

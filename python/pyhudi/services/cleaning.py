@@ -188,7 +188,7 @@ def _is_outdated(planned_on: Timeline, current: Timeline) -> bool:
 def clean(
     table: TableSnapshot, horizon: Instant, instant: str, partitions: Collection[str] | None = None
 ) -> str | None:
-    """Remove slices that no query of the `horizon` commit or later reads; None if there are none.
+    """Remove slices that no query of the `horizon` commit or later reads; None without such slices.
 
     horizon: see `oldest_retained`. instant: that of the clean. partitions: None for all. No other
     writer may be active.

@@ -28,7 +28,7 @@ Replacements = Mapping[GroupKey, frozenset[GroupKey]]
 
 
 def find_change_since(table: TableSnapshot, instant: Instant) -> str:
-    """Describe a change that invalidates a plan since it was created; "" if there is none."""
+    """Describe a change that invalidates a plan since it was created, or return ""."""
     timeline = table.timeline
     record = timeline.plan(instant) or {}
     groups = list(record.get("clusteringPlan", {})["inputGroups"] or ())

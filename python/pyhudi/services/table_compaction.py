@@ -195,7 +195,7 @@ def _choose_slices(
 
 
 def has_too_many_log_files(slice_: FileSlice) -> bool:
-    """Return whether a slice has so many log files that they slow down writers, too.
+    """Return whether a slice has enough log files to slow down writers, too.
 
     The limit grows with the size of the base file, which has to be rewritten.
     """

@@ -75,7 +75,7 @@ def with_sources(storage: Storage, config: TableConfig, slices: FileSlices) -> F
 def add_sources(
     storage: Storage, config: TableConfig, slices: Sequence[FileSlice]
 ) -> list[FileSlice]:
-    """As `with_sources`, for slices that are made already."""
+    """Do what `with_sources` does, for slices that exist already."""
     all_slices = list(slices)
     if config.bootstrap_path is None:
         return all_slices

@@ -26,7 +26,7 @@ class BucketTask:
     """Write the rows of old buckets that belong to a new bucket."""
 
     rows: ClusterTask
-    """Of one file group of any size."""
+    """A task for one file group, whatever its size."""
     group: int
     """Its group's number in the plan."""
     span: Span | None

@@ -30,7 +30,7 @@ _CHILDREN = "clustering.group.child.node"
 _NUMBER = "clustering.group.sequence.no"
 _PARTITION = "clustering.group.partition"
 _PREFIX = re.compile(r"[A-Za-z0-9-]+")
-"""Of a file id, which becomes part of a file name."""
+"""The characters of a file id, which becomes part of a file name."""
 _RESIZING = (
     "ConsistentBucketClusteringExecutionStrategy",
     "JobConsistentHashingExecutionStrategy",
@@ -65,7 +65,7 @@ class ClusteringPlan:
     groups: tuple[PlannedGroup, ...]
     sort_columns: tuple[str, ...]
     layout: Layout | None
-    """Stored only in pyhudi's plans."""
+    """Only pyhudi's plans have them."""
 
     @property
     def inputs(self) -> dict[GroupKey, FileSlice]:
@@ -204,7 +204,7 @@ def new_buckets(record: Mapping[str, Any] | None) -> dict[GroupKey, frozenset[Gr
     """Return the new buckets of a plan that splits or merges buckets, by old file group.
 
     Hudi's writers may write to both concurrently (`SparkConsistentBucketDuplicateUpdateStrategy`).
-    Such a log file has the clustering's instant, so it becomes valid with the clustering.
+    The log file has the clustering's instant, so it becomes valid with the clustering.
     """
     buckets = {}
     for group in ((record or {}).get("clusteringPlan") or {}).get("inputGroups") or ():

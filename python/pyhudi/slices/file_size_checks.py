@@ -40,7 +40,7 @@ def check_sizes(timeline: Timeline, slices: Sequence[FileSlice]) -> None:
 def check_listed(
     storage: Storage, options: Mapping[str, str], timeline: Timeline, slices: Sequence[FileSlice]
 ) -> None:
-    """As `check_sizes`, if the options enable it and storage may have lost a part of a file.
+    """Run `check_sizes` if the options enable it and storage may have lost a part of a file.
 
     On object stores each commit is a request, and objects are written atomically: no check.
     """

@@ -27,7 +27,7 @@ class BootstrapFile:
     folder: str
     """The location to open a store for."""
     path: str
-    """Relative to the folder."""
+    """Relative to `folder`."""
     partition: str
     """The source's own partition path."""
     size: int
@@ -92,7 +92,7 @@ class LogFile:
     appended: bool = False
     """Whether later commits may append to it, so that it may be larger then."""
     checked: bool = True
-    """As in a base file."""
+    """The same as in a base file."""
 
     @property
     def path(self) -> str:

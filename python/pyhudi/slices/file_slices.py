@@ -105,7 +105,7 @@ class FileSlices(Sequence[FileSlice]):
 
     @property
     def with_logs(self) -> FileSlices:
-        """Those with log files."""
+        """Return the slices with log files."""
         return self._with(self.native.with_logs())
 
     @property

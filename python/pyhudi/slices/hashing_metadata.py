@@ -5,8 +5,8 @@ own value; the first one also those beyond the last. Source: `ConsistentBucketId
 0.15.0, 1.0.2, 1.2.0).
 
 The metadata of a replace commit is valid once that is complete. A file next to it confirms that,
-for when the commit is archived. Up to table version 6 there is none, since Hudi 0.15 puts that file
-into the data partition, where it has no use; then the file groups show it. Sources:
+for when the commit is archived. Up to table version 6 it does not exist, because Hudi 0.15 puts
+that file into the data partition, where it has no use; then the file groups show it. Sources:
 `ConsistentBucketIndexUtils`, `HoodieConsistentHashingMetadata` (Hudi 0.15.0, 1.0.2, 1.2.0).
 """
 

@@ -42,7 +42,7 @@ class StorageListing:
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """As `FileSource.list_files`; partitions given as paths are listed directly.
+        """See `FileSource.list_files`; partitions given as paths are listed directly.
 
         The files of a partition are in memory only until the caller asks for the next one.
         """
@@ -77,7 +77,7 @@ class ListedOnce:
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """As `FileSource.list_files`; each partition is listed once."""
+        """See `FileSource.list_files`; each partition is listed once."""
         if partitions is None or callable(partitions):
             paths = [path for path in self._all_paths() if partitions is None or partitions(path)]
         else:
@@ -114,7 +114,7 @@ class GivenFiles:
     def list_files(
         self, partitions: PartitionFilter | None = None
     ) -> Iterator[tuple[str, list[Entry]]]:
-        """As `FileSource.list_files`."""
+        """See `FileSource.list_files`."""
         for path in sorted(self._files):
             if partitions is None or (
                 partitions(path) if callable(partitions) else path in partitions
@@ -130,7 +130,7 @@ def list_partitions(storage: Storage) -> list[str]:
 def list_files(
     storage: Storage, partitions: PartitionFilter | None = None
 ) -> Iterator[tuple[str, list[Entry]]]:
-    """As `FileSource.list_files`, from storage, sorted by partition path."""
+    """See `FileSource.list_files`, from storage, sorted by partition path."""
     if partitions is None or callable(partitions):
         return iter(sorted(walk_partitions(storage, partitions), key=lambda pair: pair[0]))
     paths = sorted(set(partitions))

@@ -29,7 +29,7 @@ _TYPE_FILE = "MARKERS.type"
 _BATCH_PREFIX = "MARKERS"
 _BATCHED = "TIMELINE_SERVER_BASED"
 _LINE_END = re.compile("\r\n|\n|\r")
-"""As Java reads lines. Names may have blanks at both ends, and Python's other line ends."""
+"""Lines as Java reads them. Names may have blanks at both ends, and Python's other line ends."""
 _IN_BUCKETS = b"a marker"
 """Content of a marker on object stores, where each empty object costs a request: it may be a
 directory."""

@@ -1,7 +1,7 @@
 """Completion of rows that have only some of a table's columns from stored rows of their keys.
 
 Log blocks with some columns would avoid that, and Spark SQL writes them; but they do not lead to
-the right row: readers merge such a record with the base row that an earlier delete removed, and
+the right row: readers merge this record with the base row that an earlier delete removed, and
 fill its missing columns from late rows. Hudi's readers fail on them in commit-time order
 (1.0.2 always, 1.2.0 if a record follows a delete), in tables with a column that marks deletes,
 and in incremental queries (1.2.0).

@@ -2,7 +2,7 @@
 
 The writer builds paths. A path does not always determine the value: times in some format, null
 markers, slashes within values. Uncertain values are left out here, so that they are read from the
-files, and pruning keeps such a partition.
+files, and pruning keeps the partition.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _fields_in_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
     if config.drop_partition_columns:
         typed = fields if times is None else times
         return frozenset(n for n in fields if n not in typed or _is_text(schema.field(n).type))
-    # For dates with slashes Hudi's own writers create other paths besides these two.
+    # For dates with slashes Hudi's own writers create more paths than these two.
     spelled_otherwise = config.slash_separated_dates and (config.hive_style or config.url_encode)
     if times is None or spelled_otherwise:
         return frozenset()

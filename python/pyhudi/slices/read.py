@@ -84,12 +84,12 @@ def open_slice(task: ReadTask) -> _native.BatchReader:
 
 
 def open_counted(task: ReadTask) -> tuple[_native.BatchReader, _native.MergeStats]:
-    """As `open_slice`, with the counters of the merge; final once the reader is at its end."""
+    """Open a slice as `open_slice` does, with counters that are final at the reader's end."""
     return _native.read_slice(task.storage.native, **spec_of_matches(task))
 
 
 def spec_of_matches(task: ReadTask) -> _native.SliceSpec:
-    """As `slice_spec`, after a check of the task's files."""
+    """Return `slice_spec` after a check of the task's files."""
     task = _complete(task)
     check_slice_sizes(task.storage, task.slice)
     return slice_spec(task)

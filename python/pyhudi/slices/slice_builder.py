@@ -97,7 +97,7 @@ def groups_of_plan(plan: Mapping[str, Any] | None) -> Iterator[GroupKey]:
 
 
 def records_of_plan(plan: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-    """The file slices in such a plan, as records."""
+    """The file slices in this plan, as records."""
     plan = plan or {}
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():

@@ -231,7 +231,7 @@ def join_base_files(
     slices: Sequence[_native.SliceSpec],
     max_bytes: int,
 ) -> tuple[list[_native.BaseFile], list[_native.MergeStats]]:
-    """As `store_base_files`, with slices one after the other; unchanged row groups are copied."""
+    """Join slices into base files, as `store_base_files` does; unchanged row groups are copied."""
     return _native.join_base_files(
         target.storage.native,
         next_path,

@@ -4,7 +4,7 @@ Nothing here touches the timeline or assigns rows to files.
 
 Rows that are marked as deletes become delete records, as in Hudi's writers. Its readers ignore the
 table's own marker in data blocks of version 9: they would show the rows. They evaluate
-`_hoodie_is_deleted`, but let such a row replace a delete by key, so that it loses to an older row
+`_hoodie_is_deleted`, but let this row replace a delete by key, so that it loses to an older row
 where that delete did not (`BufferedRecordMergerFactory`, 1.2.0). Up to version 6 those rows stay in
 data blocks all the same: Hudi 0.15 lets every delete record win, however late.
 """

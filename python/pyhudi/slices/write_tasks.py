@@ -72,7 +72,7 @@ class RowStream(Protocol):
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """As in the Arrow PyCapsule interface."""
+        """See the Arrow PyCapsule interface."""
         ...
 
 
@@ -147,7 +147,7 @@ class NewFiles:
         self._marker_type = marker_type
         self._name = name
         self.names: list[str] = []
-        """Of the files so far."""
+        """The names of the files so far."""
 
     def __call__(self) -> str:
         """Create the marker of the next file, and return the path of the file."""

@@ -190,7 +190,7 @@ class AssignedFrame:
     def kept_in_partition(self) -> int:
         """Number of rows that stay in another partition than they name.
 
-        There are none if the index moves rows.
+        It is 0 if the index moves rows.
         """
         index = self.context.index
         return self.away if index.is_global and not index.moves else 0

@@ -218,7 +218,7 @@ class HudiMergeBuilder:
     """A merge of a source into a table; nothing happens before `execute`.
 
     Every method adds a clause and returns a new builder. Among the clauses of one type, the first
-    whose condition is true decides; a row without such a clause is ignored.
+    whose condition is true decides; a row without a clause is ignored.
     """
 
     _table: ChangingTable

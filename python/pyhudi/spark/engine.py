@@ -41,7 +41,7 @@ _PICKLED = re.compile(r"<pyhudi-error ([A-Za-z0-9+/=]+)>")
 
 
 class TaskFailedError(Exception):
-    """Raised by a task on an executor; its cause is the exception of the work."""
+    """The failure of a task on an executor; its cause is the exception of the work."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What pyhudi does with each option of Hudi's own Spark data source: data, and `decision`.
+"""The effect of each option of Hudi's own Spark data source in pyhudi.
 
 `hudi_options.py` uses it, docs/reference/spark-options.md shows it. Names are
 those of Hudi 0.15.0 to 1.2.0 (`DataSourceOptions`, `HoodieWriteConfig`, ...).

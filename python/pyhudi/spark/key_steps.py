@@ -203,7 +203,7 @@ def _row_sizes(row_ranges: Sequence[RowRange]) -> pa.Array[Any]:
 
 @dataclass(frozen=True)
 class DropExistingKeys:
-    """Skips rows whose keys are in the table, or raises `SchemaMismatch` with such a key."""
+    """Skips rows whose keys are in the table, or raises `SchemaMismatch` naming a key."""
 
     context: RemoteContext
     schema: pa.Schema

@@ -78,7 +78,7 @@ _KEYS = (RECORD_KEY, PARTITION_PATH)
 
 @dataclass(frozen=True)
 class Source:
-    """What the steps need to know about the source and the table."""
+    """Properties of the source and the table that the steps need."""
 
     context: RemoteContext
     source_schema: pa.Schema

@@ -24,7 +24,7 @@ class LruCache:
         return type(self), (self._limit,)
 
     def get(self, key: Key) -> Any:
-        """Return the value, None if there is none."""
+        """Return the value, or None."""
         with self._lock:
             if key not in self._values:
                 return None

@@ -24,7 +24,7 @@ Question: TypeAlias = tuple[str, str, str]
 _Coming: TypeAlias = dict[Question, "Future[Any]"]
 
 _coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
-"""Of the blocks that the thread is in."""
+"""The prefetched results of the blocks that the thread is in."""
 
 
 @contextmanager

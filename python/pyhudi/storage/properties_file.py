@@ -73,7 +73,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
 
 
 def read_now(storage: Storage) -> dict[str, str] | None:
-    """Return the properties as `read_config` does, without waiting; None if there are none."""
+    """Return the properties as `read_config` does, without waiting; None without properties."""
     return _read_once(storage)
 
 

@@ -174,7 +174,7 @@ class Storage:
         trees: Iterable[str] = (),
         heads: Iterable[str] = (),
     ) -> AbstractContextManager[None]:
-        """A block that will `read` files, `list_dir` folders, `list` trees and ask for `head`s.
+        """Prefetch for a block that will `read` files, and `list_dir`, `list` and `head` paths.
 
         If each is a round trip, they are requested concurrently, and the block's first call for
         each waits for the result. It may miss what other writers have written since the block

@@ -15,7 +15,7 @@ class ThreadPool(ThreadPoolExecutor):
     """Its base class, with `StorageError` if the system refuses to start a thread."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """As in the base class."""
+        """See the base class."""
         with _name_thread():
             return super().submit(fn, *args, **kwargs)
 

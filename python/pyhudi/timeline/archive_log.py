@@ -106,6 +106,6 @@ class ArchiveLogs:
 
 
 def log_number(name: str) -> int:
-    """Return the version in the name of a log file, 0 if there is none."""
+    """Return the version in the name of a log file, or 0."""
     digits = name.removeprefix(PREFIX).split("_")[0]
     return int(digits) if digits.isdecimal() else 0

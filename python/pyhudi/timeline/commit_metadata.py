@@ -125,7 +125,7 @@ _UNSET = vars(WriteStat())
 
 
 class CommitFile(NamedTuple):
-    """What a write statistic says of files."""
+    """The files of a write statistic."""
 
     partition: str
     """Partition path."""
@@ -135,7 +135,7 @@ class CommitFile(NamedTuple):
     base_file: str | None
     """Name of the base file of a log file's slice."""
     size: int
-    """Size of the file in bytes, 0 where the statistic lacks it."""
+    """Size of the file in bytes, 0 if the statistic does not have it."""
     is_written: bool
     """Whether there was something to write: a file without size and records may not exist."""
     change_logs: Sequence[tuple[str, int]]
@@ -165,7 +165,7 @@ class CommitMetadata:
 
     @property
     def files(self) -> tuple[CommitFile, ...]:
-        """What the stats say of files, as `decode_commit_files` gives it."""
+        """The files of all statistics, as `decode_commit_files` returns them."""
         return tuple(
             CommitFile(
                 partition,

@@ -6,7 +6,8 @@ instants, or none. So two signs are checked against the current properties: a di
 instants, and one with a file that announces its removal.
 
 Hudi moves the instants one by one instead and changes the properties last (`UpgradeDowngrade`,
-1.2.0). While it does so, or if it failed, neither directory is complete: such a table is refused.
+1.2.0). While it does so, or if it failed, neither directory is complete, and pyhudi refuses the
+table.
 """
 
 from __future__ import annotations

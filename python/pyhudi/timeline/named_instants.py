@@ -71,7 +71,7 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
 
 
 def resolve_requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
-    """Return the requested time of the instant that a moment names, else the moment's own.
+    """Return the requested time of the instant that `moment` names, else its own time.
 
     Raises as `order_time`, and `ConfigError` for an invalid time.
     """
@@ -82,7 +82,7 @@ def resolve_requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> st
 
 
 def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
-    """Return the timeline as it was at an instant that a moment names, or at the moment.
+    """Return the timeline as it was at an instant that `moment` names, else at its time.
 
     Raises as `timeline_as_of` and `resolve_requested_time`.
     """

@@ -1,4 +1,4 @@
-"""A timeline as it was at an earlier time, and the checks that such a snapshot is complete.
+"""A timeline as it was at an earlier time, and the checks that its snapshot is complete.
 
 Time travel uses requested times in every table version. Source: `TimelineUtils` and
 `TableSchemaResolver` (Hudi 1.2.0).

@@ -59,7 +59,7 @@ class ConcurrentCommits:
     table: TableSnapshot
     """The current snapshot."""
     commits: tuple[tuple[Instant, CommitMetadata], ...]
-    """Sorted by requested time."""
+    """In the order of requested times."""
 
     @cached_property
     def changes(self) -> tuple[tuple[Instant, FileGroups], ...]:
@@ -280,7 +280,7 @@ def _raise_for_common_groups(other: Instant, common: FileGroups, change: str) ->
 def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGroups:
     """Return file groups whose new log files stay valid on a base file written concurrently.
 
-    Up to table version 6 there are none: a log file belongs to one base file.
+    Up to table version 6 no log file stays valid: it belongs to one base file.
     """
     if config.version.logs_named_by_base_instant:
         return frozenset()

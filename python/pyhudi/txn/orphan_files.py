@@ -1,7 +1,7 @@
 """Removal of leftover files of failed writers that no instant of the timeline names.
 
-Readers do not use these files, and an active writer uses each for a moment only. So old ones are
-removed:
+Readers do not use these files, and an active writer uses each only briefly. So pyhudi removes old
+ones:
 
 - staged copies of small files, `<name>.<process>-<number>.tmp`, of a local file system;
 - `hoodie.properties.backup`, of a change of the properties;
@@ -22,7 +22,7 @@ from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.zombie_commits import find_zombies
 
 OLD_MS = 600_000
-"""Age from which such a file belongs to a failed writer."""
+"""Age from which a file belongs to a failed writer."""
 
 _STAGED = re.compile(r".\.\d+-\d+\.tmp$")
 

@@ -53,7 +53,7 @@ class PendingInstant:
                 raise
 
     def has_newer_instants(self, planned_on: Timeline) -> bool:
-        """Return whether the timeline has instants besides this one and those of `planned_on`."""
+        """Return whether another instant was added to the timeline since `planned_on`."""
         table = self.table
         current = Timeline.load(table.storage, table.config)
         return any(

@@ -1,6 +1,6 @@
 """The outcome of a commit, and the steps after it.
 
-A failure of such a step is a warning, because the commit has already succeeded.
+A failure of a later step is a warning, because the commit has already succeeded.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class RestoreResult(HtmlRepr):
     instant: str
     """The instant of the restore; "" for a dry run and if there was nothing to revert."""
     restored_to: str
-    """The newest remaining commit; "" if there is none."""
+    """The newest remaining commit, or ""."""
     instants: tuple[str, ...]
     """The reverted instants, newest first."""
     files_deleted: int

@@ -6,9 +6,9 @@ they name files that are not in the plan. After a failure the rollback stays pen
 again by its plan. `rollback_plan.py` determines the files to delete.
 
 A completed commit is rolled back only on a user's request (`roll_back_completed`). It becomes
-inflight again after the rollback is requested and before the rollback is inflight. So such a
-rollback differs from that of a write which its writer completed concurrently. Sources:
-`RollbackHelper`, `BaseRollbackActionExecutor` (1.2.0).
+inflight again after the rollback is requested and before the rollback is inflight. This
+distinguishes it from a commit whose writer completed it concurrently. Sources: `RollbackHelper`,
+`BaseRollbackActionExecutor` (1.2.0).
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def _append_command(table: TableSnapshot, request: RollbackRequest, block: bytes
     """Write the command block as the next log version of the request's slice; return its path.
 
     Returns an existing block of a failed or stalled writer. Raises `CommitConflict` if this writer
-    lost the lock meanwhile, and removes its block if another writer wrote one.
+    lost the lock, and removes its block if another writer wrote one.
     """
     storage = table.storage
     existing, version = _commands(storage, request, block)

@@ -88,7 +88,8 @@ def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoin
 def delete(table: TableSnapshot, instant: str) -> None:
     """Delete a savepoint, also the unfinished one of a failed writer.
 
-    Raises `ConfigError` if there is none, `LockTimeout` if another writer holds the table's lock.
+    Raises `ConfigError` if it does not exist, `LockTimeout` if another writer holds the table's
+    lock.
     """
     with table.lock_manager.critical_section():
         _delete(table.with_timeline(zombie_commits.load_timeline(table)), instant)

@@ -11,7 +11,7 @@ order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0). A crash can happen af
 4. Tasks write data files, each after its marker. Readers see none of them.
 5. `commit`. In one critical section: the timeline is reloaded and checked for concurrent changes
    (`conflicts.py`), marked files that are not in the statistics are removed, commit participants
-   are brought in sync. The completed file publishes the write. Then participants run their
+   are synced. The completed file publishes the write. Then participants run their
    post-commit steps, and heartbeat and markers are removed. A failure after the publication is a
    warning: an error would make the caller write again.
 
@@ -439,7 +439,7 @@ class Transaction:
             attempt_files.remove_attempt(self._pending, timeline, self._written.paths)
         elif commit.paths:
             # Another writer has completed the plan. Up to table version 6 Hudi's completed file is
-            # empty for a moment, and has no paths then.
+            # empty at first, and has no paths then.
             own_paths = self._paths_of_files(commit.partition_to_write_stats)
             self._pending.delete_unnamed_files(
                 commit, [*self._pending.read_marked_paths(), *own_paths]

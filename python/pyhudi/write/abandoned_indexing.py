@@ -2,7 +2,7 @@
 
 While an index is being built, `hoodie.table.metadata.partitions.inflight` names it, and every
 writer has to maintain the existing part of it. pyhudi does not support that, so it does not write
-to such a table. Hudi does not continue an indexing that was started: if its writer failed, the
+to the table. Hudi does not continue an indexing that was started: if its writer failed, the
 index has to be removed before it can be built again. An indexing has no heartbeat for all of its
 duration (up to 1.2.0), so the user has to confirm that it failed. Source:
 `RunIndexActionExecutor`, `HoodieIndexer` (Hudi 0.15.0, 1.0.2, 1.2.0).

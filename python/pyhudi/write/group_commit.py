@@ -57,7 +57,7 @@ class Batch:
     """The rules that made the keys."""
     commit_id: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of the operation other than the defaults. Such a batch has a commit of its own."""
+    """Arguments of the operation other than the defaults. The batch has a commit of its own."""
 
     @property
     def num_rows(self) -> int:

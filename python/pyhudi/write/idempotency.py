@@ -30,7 +30,7 @@ def find_commit_by_id(
     clock: Clock | None = None,
     searched: SearchedCommits | None = None,
 ) -> WriteResult | None:
-    """Return the result of the write with an id, archived or not; None if there is none.
+    """Return the result of the write with an id, archived or not; else None.
 
     Reads commits from the newest one back. searched: as in `find_commits_by_ids`.
     """
@@ -44,7 +44,7 @@ class SearchedCommits:
     commits: set[tuple[str, str]] = field(default_factory=set)
     """Requested time and action."""
     hashes: set[int] = field(default_factory=set)
-    """Of the ids of these commits."""
+    """Hashes of the ids of these commits."""
 
     def may_have(self, ids: Collection[str]) -> bool:
         """Return whether one of the commits may have one of the ids."""

@@ -1,6 +1,6 @@
 """Partition paths that Apache Hudi does not support: no rows are added there.
 
-Tables that have such a partition stay readable, and its rows can be changed.
+A table with one of these partitions stays readable, and its rows can be changed.
 """
 
 from __future__ import annotations

@@ -317,7 +317,7 @@ class WriteContext:
 
     @cached_property
     def ignored_values(self) -> IgnoredUpdateValues | None:
-        """Values that an update cannot set; None if there are none."""
+        """Values that an update cannot set; or None."""
         return IgnoredUpdateValues.of(self.config, self.schema)
 
     def combine(self, rows: pa.Table) -> pa.Table:

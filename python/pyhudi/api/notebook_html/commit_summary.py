@@ -1,4 +1,4 @@
-"""What instants did, and when. Their file names do not show the type of work."""
+"""Summaries of instants: type of work and time. File names do not show the type."""
 
 from __future__ import annotations
 

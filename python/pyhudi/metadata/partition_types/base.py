@@ -68,7 +68,7 @@ class Change:
 
     @cached_property
     def recording(self) -> Recording:
-        """What its tasks share; valid once all file groups are known."""
+        """The arguments that its tasks share; valid once all file groups are known."""
         return Recording.of(self.data.storage, self.metadata_table.config, self.groups)
 
 
@@ -79,7 +79,7 @@ class Cleaned:
     data: TableSnapshot
     clean: Clean
     recording: Recording
-    """What its tasks share."""
+    """The arguments that its tasks share."""
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
@@ -215,7 +215,7 @@ class MetadataPartitionType(ABC):
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Return what brings a partition of an earlier snapshot up to the current one.
+        """Return the tasks that update a partition of an earlier snapshot to the current one.
 
         groups: its file groups, in order. Tasks may return records of other partitions too, which
         are ignored.

@@ -1,4 +1,4 @@
-"""One read of a file for all of its facts: statistics of file and partition, and bloom filter.
+"""One read of a file for file statistics, partition statistics and its bloom filter.
 
 The partition types of this package decide which of them a table has, and for which files.
 """

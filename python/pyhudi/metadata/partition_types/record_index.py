@@ -202,7 +202,7 @@ class RecordIndex(MetadataPartitionType):
 def _check_times(source: Source) -> None:
     """Refuse base files of a bootstrap: a location contains the time of its record.
 
-    Hudi fails to create such a record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
+    Hudi fails to create this record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
     """
     if any(is_bootstrap(slice_.base_instant) for slice_ in source.slices):
         msg = (

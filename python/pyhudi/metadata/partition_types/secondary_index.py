@@ -105,7 +105,10 @@ class SecondaryIndex(MetadataPartitionType):
         return check_log_support(table.config)
 
     def initial(self, source: Source, name: str) -> InitialPartition:
-        """As many file groups as a record index gets (`initializeSecondaryIndexPartition`)."""
+        """Return records for as many file groups as in a record index.
+
+        Source: `initializeSecondaryIndexPartition`.
+        """
         definition = source.definitions[name]
         records = sum(source.counts())
         groups = source.options.record_groups(records)
