@@ -206,9 +206,9 @@ def test_options_of_creation_are_refused_later(tmp_path: Path) -> None:
         ("hoodie.client.heartbeat.interval_in_ms", "no option", "all writers"),
         ("hoodie.client.heartbeat.tolerable.misses", "no option", "all writers"),
         ("hoodie.parquet.compression.ratio", "no option", "no effect"),
-        ("hoodie.parquet.blocksize", "is unknown", "Did you mean hoodie.parquet.block.size?"),
-        ("hoodie.metadata.enabled", "is unknown", "Did you mean hoodie.metadata.enable?"),
-        ("parquet.page.size", "is unknown", "Did you mean hoodie.parquet.page.size?"),
+        ("hoodie.parquet.blocksize", "is unknown", "Did you mean 'hoodie.parquet.block.size'?"),
+        ("hoodie.metadata.enabled", "is unknown", "Did you mean 'hoodie.metadata.enable'?"),
+        ("parquet.page.size", "is unknown", "Did you mean 'hoodie.parquet.page.size'?"),
         ("compression", "is unknown", "begin with hoodie."),
     ],
 )

@@ -76,18 +76,18 @@ def test_hint_of_a_timestamp_partition_helps_who_creates(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (lambda t: t.scan(filter="x"), r"scan\(\) has no argument 'filter', .* 'where'\?"),
-        (lambda t: t.scan(column=["id"]), "did you mean 'columns'"),
+        (lambda t: t.scan(filter="x"), r"scan\(\) has no argument 'filter'\. .* 'where'\?"),
+        (lambda t: t.scan(column=["id"]), r"column'\. Did you mean 'columns'"),
         (lambda t: t.upsert(None, mode="x"), r"no argument 'mode'; it takes data, schema_mode, "),
         (lambda t: t.scan(1, 2, 3), r"scan\(\): too many positional arguments; it takes columns"),
         (lambda t: t.delete(), r"delete\(\): missing .* 'where'; it takes where, "),
         (
             lambda t: pyhudi.create_table(t.uri, ROWS.schema, primary_key="id"),  # type: ignore[call-arg]
-            "'primary_key', did you mean 'key'",
+            r"'primary_key'\. Did you mean 'key'",
         ),
         (
             lambda t: pyhudi.create_table(t.uri, ROWS.schema, key="id", partition_cols="id"),  # type: ignore[call-arg]
-            "did you mean 'partition_by'",
+            "Did you mean 'partition_by'",
         ),
     ],
 )

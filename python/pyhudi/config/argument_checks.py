@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError
+from pyhudi.suggestions import did_you_mean
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 Check = Callable[[str, Any], None]
@@ -46,7 +47,7 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
     return of_call
 
 
-_OFTEN_MEANT = {
+_SYNONYMS = {
     "where": ("filter", "filters", "predicate", "condition", "row_filter"),
     "key": ("primary_key", "record_key", "keys", "on"),
     "partition_by": ("partition_cols", "partition_columns", "partitions", "partitioned_by"),
@@ -63,22 +64,16 @@ def _describe_misuse(
     call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
 ) -> str:
     """Return what is wrong with the arguments of a call, and the names that it accepts."""
-    import difflib  # noqa: PLC0415 - only for this error
-
     name = call.__qualname__.rpartition(".")[2]
     parameters = [each for each in signature.parameters if each != "self"]
-    message = f"{name}(): {error}"
-    for unknown in (each for each in more if each not in parameters):
-        message = f"{name}() has no argument {unknown!r}"
-        candidates = [each for each in parameters if unknown in _OFTEN_MEANT.get(each, ())]
-        candidates += difflib.get_close_matches(unknown, parameters, n=1)
-        if candidates:
-            message += f", did you mean {candidates[0]!r}?"
-        break
+    unknown = next((each for each in more if each not in parameters), None)
+    arguments = ", ".join(parameters)
+    if unknown is None:
+        return f"{name}(): {error}; it takes {arguments}"
+    message = f"{name}() has no argument {unknown!r}"
+    meant = did_you_mean(unknown, parameters, synonyms=_SYNONYMS)
     return (
-        f"{message} It takes {', '.join(parameters)}."
-        if message.endswith("?")
-        else f"{message}; it takes {', '.join(parameters)}"
+        f"{message}. {meant} It takes {arguments}." if meant else f"{message}; it takes {arguments}"
     )
 
 

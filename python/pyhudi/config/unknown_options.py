@@ -7,11 +7,11 @@ have.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 from pyhudi.config.option_parsing import Names, as_tuple
 from pyhudi.errors import ConfigError, HudiError, UnsupportedTableFeature
+from pyhudi.suggestions import did_you_mean
 
 _NEAR = 0.9
 """Minimum share of common letters at which a name counts as a misspelling of another."""
@@ -172,9 +172,9 @@ def option_error(
             "hoodie.table.partial.update.mode, and hoodie.payload.delete.field with .marker.",
         )
     full = name if name.startswith("hoodie.") else f"hoodie.{name}"
-    near = difflib.get_close_matches(full, sorted({*supported, *at_creation}), n=1, cutoff=_NEAR)
-    if near:
-        return ConfigError(f"the option {name!r} is unknown", hint=f"Did you mean {near[0]}?")
+    meant = did_you_mean(full, sorted({*supported, *at_creation}), similarity=_NEAR)
+    if meant:
+        return ConfigError(f"the option {name!r} is unknown", hint=meant)
     for part, prefixes in _PARTS.items():
         if name.startswith(prefixes):
             return ConfigError(

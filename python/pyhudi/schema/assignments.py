@@ -22,7 +22,7 @@ from pyhudi.schema.predicates import column_type
 from pyhudi.schema.sql_evaluator import evaluate
 from pyhudi.schema.sql_expressions import Literal, Operand, Value, to_value
 from pyhudi.schema.sql_parser import parse_one
-from pyhudi.schema.suggestions import closest_name
+from pyhudi.suggestions import did_you_mean
 
 
 def set_value(
@@ -78,10 +78,8 @@ def _operand(sql: str, names: Names, what: str) -> Operand:
                 return Value(pc.field(*below), column_type(below, pa.schema([field])))
         columns = ", ".join(sorted({name[-1] for name in names}))
         msg = f"{what}: there is no column {'.'.join(path)!r}"
-        near = closest_name(".".join(path), [".".join(name) for name in names])
-        meant = f"Did you mean {near!r}? " if near else ""
-        raise SchemaMismatch(
-            msg, hint=f"{meant}Columns: {columns}. Put strings into single quotes."
-        )
+        meant = did_you_mean(".".join(path), [".".join(name) for name in names], similarity=0.5)
+        hint = f"{meant} Columns: {columns}. Put strings into single quotes.".strip()
+        raise SchemaMismatch(msg, hint=hint)
 
     return evaluate(tree, resolve, what)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.predicate_comparisons import among_values, compare_value
-from pyhudi.schema.suggestions import closest_name
+from pyhudi.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -183,11 +183,10 @@ def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
 
 
 def _closest_column(above: Path, name: str, names: Sequence[str]) -> str:
-    near = closest_name(name, names)
-    if near:
-        return f"Did you mean {'.'.join((*above, near))!r}?"
+    prefix = "".join(f"{part}." for part in above)
     data_columns = [column for column in names if not column.startswith(_META)] or names
-    return f"Columns: {', '.join(data_columns)}."
+    meant = did_you_mean(name, names, prefix=prefix, similarity=0.5)
+    return meant or f"Columns: {', '.join(data_columns)}."
 
 
 def _is_struct(data_type: pa.DataType) -> bool:

@@ -6,7 +6,6 @@ therefore a picklable description, and each process opens the table itself.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
@@ -21,6 +20,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.query.commit_range import HollowCommits
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import both
+from pyhudi.suggestions import did_you_mean
 from pyhudi.timeline.named_instants import PlainTime
 
 QueryType = Literal["snapshot", "read_optimized", "incremental", "cdc"]
@@ -184,8 +184,7 @@ def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
         elif name.startswith("hoodie."):
             raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         else:
-            near = difflib.get_close_matches(name, _OWN_NAMES, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(_OWN_NAMES)}."
+            hint = did_you_mean(name, _OWN_NAMES) or f"There are {', '.join(_OWN_NAMES)}."
             raise ConfigError(f"the option {name!r} is unknown", hint=hint)
     if arguments.get("query_type") != "cdc":
         # Ranges of changes have requested times in Hudi (`HoodieCDCExtractor`, 1.2.0).

@@ -11,12 +11,12 @@ nothing here shows one. A URI must not contain credentials.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.storage.option_names import BY_SCHEME, Names
+from pyhudi.suggestions import did_you_mean
 
 
 class StorageOptions(dict[str, str]):
@@ -87,11 +87,9 @@ def _full_name(name: str, names: Names) -> str:
         )
     spellings = (*(f"{prefix}{short}" for prefix in names.prefixes), short)
     accepted = sorted(names.full)
-    near = [match for name in spellings for match in difflib.get_close_matches(name, accepted, n=1)]
-    raise ConfigError(
-        f"the storage option {name!r} is unknown",
-        hint=f"Did you mean {near[0]}?" if near else "",
-    )
+    suggestions = (did_you_mean(spelling, accepted) for spelling in spellings)
+    hint = next(filter(None, suggestions), "")
+    raise ConfigError(f"the storage option {name!r} is unknown", hint=hint)
 
 
 # --- credentials in URIs --------------------------------------------------------------------------

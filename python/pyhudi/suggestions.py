@@ -1,0 +1,43 @@
+"""Suggestions of a similar name, for "Did you mean" in errors. Names themselves match exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+SIMILAR = 0.6
+"""Minimum similarity of two names, from 0 to 1; the default of `difflib`."""
+
+
+def did_you_mean(
+    name: str,
+    names: Sequence[str],
+    *,
+    synonyms: Mapping[str, Collection[str]] | None = None,
+    prefix: str = "",
+    similarity: float = SIMILAR,
+) -> str:
+    """Return a question that suggests a name in place of an unknown one, or "".
+
+    Args:
+        name: the unknown name.
+        names: the known names.
+        synonyms: other names for some of them, which other libraries use.
+        prefix: what stands before the suggested name.
+        similarity: minimum similarity of the suggested name.
+    """
+    closest = _closest_name(name, names, synonyms or {}, similarity)
+    return f"Did you mean {prefix + closest!r}?" if closest is not None else ""
+
+
+def _closest_name(
+    name: str, names: Sequence[str], synonyms: Mapping[str, Collection[str]], similarity: float
+) -> str | None:
+    same_but_case = [known for known in names if known.casefold() == name.casefold()]
+    if len(same_but_case) == 1:
+        return same_but_case[0]
+    meant = next((known for known in names if name in synonyms.get(known, ())), None)
+    if meant is not None:
+        return meant
+    import difflib  # noqa: PLC0415 - only errors need it
+
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=similarity)), None)
