@@ -34,9 +34,16 @@ class Ended:
 
 
 def run(command: Sequence[str]) -> Ended:
-    """Runs a process to its end."""
+    """Runs a process to its end.
+
+    It finds modules compiled, as those of an installed wheel are, also where pyhudi is imported from
+    a checkout and the shell forbids Python to write bytecode.
+    """
+    forbidden = "PYTHONDONTWRITEBYTECODE"
+    inherited = {name: value for name, value in os.environ.items() if name != forbidden}
+    environment = {"PYTHONPYCACHEPREFIX": str(BUILD / "pycache"), **inherited}
     start = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert child.stdout is not None
     printed = child.stdout.read()
     _, status, used = os.wait4(child.pid, 0)

@@ -1,6 +1,6 @@
 //! Unframed Avro records, such as the rows of a log block, to Arrow record batches.
 //!
-//! The bytes are decoded by arrow-avro; names, types and schema resolution are ours.
+//! Flat columns are decoded here, others by arrow-avro; names, types and schema resolution are ours.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -14,6 +14,7 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaSt
 
 use crate::arrow_type::arrow_field;
 use crate::canonical::canonical_record;
+use crate::direct::Direct;
 use crate::error::{AvroError, Result, corrupt, schema_error, unsupported};
 use crate::model::{Record, Type};
 use crate::parse::parse_record;
@@ -29,16 +30,47 @@ pub(crate) trait Resolve: Debug + Send + Sync {
     fn apply(&self, decoded: &[ArrayRef], rows: usize) -> Result<Vec<ArrayRef>>;
 }
 
+/// What reads the bytes of records.
+#[derive(Debug)]
+enum Columns {
+    Direct(Direct),
+    Nested(Box<Decoder>),
+}
+
+impl Columns {
+    /// How many bytes of a record were used.
+    fn decode(&mut self, record: &[u8]) -> std::result::Result<usize, String> {
+        match self {
+            Self::Direct(direct) => direct.decode(record).map_err(|error| match error {
+                AvroError::Corrupt { what } => what,
+                other => other.to_string(),
+            }),
+            Self::Nested(decoder) => decoder.decode(record).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn flush(&mut self, rows: usize) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Direct(direct) => direct.flush(rows),
+            Self::Nested(decoder) => {
+                let batch = decoder.flush().map_err(|error| AvroError::Corrupt {
+                    what: error.to_string(),
+                })?;
+                Ok(batch.map_or_else(Vec::new, |batch| batch.columns().to_vec()))
+            }
+        }
+    }
+}
+
 /// Decodes records of one writer schema, a batch at a time.
 ///
 /// Push records until [`is_full`](Self::is_full), then [`flush`](Self::flush). After an error
 /// of `push` or `flush` the decoder holds half a row and refuses everything.
 ///
-/// A union's branch number is not checked beyond null or not, and a boolean is any byte:
-/// damage there shows, if at all, in the length of the record.
+/// A boolean is any byte: damage there shows, if at all, in the length of the record.
 #[derive(Debug)]
 pub struct DatumDecoder {
-    decoder: Decoder,
+    decoder: Columns,
     decoded: Vec<Type>,
     decoded_schema: SchemaRef,
     resolution: Option<Box<dyn Resolve>>,
@@ -84,10 +116,15 @@ impl DatumDecoder {
             .map(|f| arrow_field(&f.name, &f.ty, &f.name))
             .collect::<Result<Vec<_>>>()?;
         let batch_rows = batch_rows.max(1);
+        let decoded_schema = Arc::new(Schema::new(arrow_fields));
+        let decoder = match Direct::of(record, &indices, &decoded_schema, batch_rows) {
+            Some(direct) => Columns::Direct(direct),
+            None => Columns::Nested(Box::new(arrow_avro_decoder(record, indices, batch_rows)?)),
+        };
         Ok(Self {
-            decoder: arrow_avro_decoder(record, indices, batch_rows)?,
+            decoder,
             decoded: fields.iter().map(|f| f.ty.clone()).collect(),
-            decoded_schema: Arc::new(Schema::new(arrow_fields)),
+            decoded_schema,
             resolution,
             batch_rows,
             rows: 0,
@@ -148,14 +185,9 @@ impl DatumDecoder {
             return Ok(None);
         }
         self.broken = true;
-        let batch = self.decoder.flush().map_err(|e| AvroError::Corrupt {
-            what: e.to_string(),
-        })?;
-        let Some(batch) = batch else {
-            return Ok(None);
-        };
-        let columns = self.restored(&batch)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = self.decoder.flush(self.rows)?;
+        let columns = self.restored(&columns)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let schema = self.schema();
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)?;
         self.rows = 0;
@@ -164,14 +196,14 @@ impl DatumDecoder {
         Ok(Some(batch))
     }
 
-    fn restored(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let parts = batch.columns().iter().zip(&self.decoded);
+    fn restored(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
+        let parts = columns.iter().zip(&self.decoded);
         let columns = parts
             .zip(self.decoded_schema.fields())
             .map(|((array, ty), field)| restore(array, ty, field.data_type()))
             .collect::<Result<Vec<_>>>()?;
         match &self.resolution {
-            Some(resolution) => resolution.apply(&columns, batch.num_rows()),
+            Some(resolution) => resolution.apply(&columns, self.rows),
             None => Ok(columns),
         }
     }
@@ -216,5 +248,23 @@ fn fixed_width(ty: &Type) -> usize {
         Type::Vector(vector) => vector.size(),
         Type::Record(record) => record.fields.iter().map(|f| fixed_width(&f.ty)).sum(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Columns, DatumDecoder};
+
+    #[test]
+    fn flat_columns_are_decoded_here_whatever_the_others_are() {
+        let schema = r#"{"type":"record","name":"R","fields":[
+            {"name":"id","type":["null","string"]},
+            {"name":"tags","type":{"type":"array","items":"string"}}]}"#;
+        let is_direct = |columns| {
+            let decoder = DatumDecoder::new(schema, columns, 1).unwrap();
+            matches!(decoder.decoder, Columns::Direct(_))
+        };
+        assert!(is_direct(Some(&["id"][..])));
+        assert!(!is_direct(None));
     }
 }

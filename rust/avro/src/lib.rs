@@ -19,6 +19,7 @@ mod conform;
 pub mod container;
 mod datum;
 pub mod decode;
+mod direct;
 pub mod encode;
 mod error;
 mod model;

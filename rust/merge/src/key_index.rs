@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as TableEntry;
 
 use crate::ordering::MergeError;
+use crate::position_index::PositionIndex;
 use crate::records::Keys;
 
 /// A row of one of the batches.
@@ -44,7 +45,9 @@ fn tag(hash: u64) -> u32 {
 #[derive(Default)]
 pub(crate) struct KeyIndex {
     hasher: FixedState,
+    /// Of texts.
     table: HashTable<Slot>,
+    positions: PositionIndex,
     batches: Vec<Keys>,
     /// Where the key of each entry is.
     at: Vec<Place>,
@@ -61,6 +64,7 @@ impl KeyIndex {
         self.bytes
             + self.at.capacity() * size_of::<Place>()
             + self.table.capacity() * size_of::<Slot>()
+            + self.positions.memory()
     }
 
     /// Adds a batch and calls `each` with every row's entry, true for one that is new.
@@ -71,11 +75,23 @@ impl KeyIndex {
         let Self {
             hasher,
             table,
+            positions,
             batches,
             at,
             ..
         } = self;
         let keys = &batches[batch];
+        if let Keys::Positions(rows) = keys {
+            for (row, position) in rows.iter().enumerate() {
+                let number = at.len();
+                let known = positions.put(*position, number as u32);
+                if known.is_none() {
+                    at.push(Place::new(batch, row));
+                }
+                each(row, known.map_or(number, |at| at as usize), known.is_none());
+            }
+            return;
+        }
         for row in 0..keys.len() {
             let hash = keys.hash(hasher, row);
             let tag = tag(hash);
@@ -110,6 +126,13 @@ impl KeyIndex {
     /// nearly all of them are hits.
     pub(crate) fn hits(&self, keys: &Keys) -> Result<Vec<(usize, usize)>, MergeError> {
         keys.check()?;
+        if let Keys::Positions(rows) = keys {
+            let entry = |(row, position): (usize, &u64)| {
+                let at = self.positions.get(*position)?;
+                Some((row, at as usize))
+            };
+            return Ok(rows.iter().enumerate().filter_map(entry).collect());
+        }
         let mut hits = Vec::new();
         for row in 0..keys.len() {
             let hash = keys.hash(&self.hasher, row);

@@ -20,6 +20,7 @@ mod field_merge;
 mod key_index;
 mod key_map;
 mod ordering;
+mod position_index;
 mod records;
 mod row_matcher;
 mod tagger;

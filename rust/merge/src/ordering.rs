@@ -1,18 +1,19 @@
 //! Ordering values: how two records of one key are compared.
 //!
 //! Values become rows of `arrow::row`, whose bytes compare as the values do, also over several
-//! fields. A null counts as 0, as `OrderingValues.getDefault` (Hudi 1.2.0) has it; where the field's
+//! fields; those of one field of whole numbers, dates or times stay numbers. A null counts as 0, as `OrderingValues.getDefault` (Hudi 1.2.0) has it; where the field's
 //! type has no zero (strings, binary) it counts as smaller than everything.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int32Array,
+    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int32Array,
     Int64Array, Scalar, StringArray, new_null_array,
 };
+use arrow::buffer::ScalarBuffer;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{cast, is_not_null};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::compute::{cast, is_not_null, is_null};
+use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, Rows, SortField};
 use pyhudi_format::log::OrderingValue;
@@ -109,22 +110,42 @@ impl Weighed<'_> {
     }
 }
 
+/// Values that compare as those of the ordering fields do. One encoder makes one kind.
+enum Values {
+    Rows(Rows),
+    Whole(ScalarBuffer<i64>),
+}
+
 /// Ordering values of a batch of records, ready to be compared.
 pub struct OrderingRows {
-    rows: Rows,
-    /// Records whose ordering value is the default, which makes a delete among them a commit-time one.
-    default: BooleanArray,
+    values: Values,
+    /// Records whose ordering value is the default, which makes a delete among them a commit-time
+    /// one; none where no record's is.
+    default: Option<BooleanArray>,
     /// Records with a null in an ordering field.
     null: Option<BooleanArray>,
 }
 
 impl OrderingRows {
     pub(crate) fn at_least(&self, row: usize, other: &Self, other_row: usize) -> bool {
-        self.rows.row(row) >= other.rows.row(other_row)
+        match (&self.values, &other.values) {
+            (Values::Whole(mine), Values::Whole(theirs)) => mine[row] >= theirs[other_row],
+            (Values::Rows(mine), Values::Rows(theirs)) => mine.row(row) >= theirs.row(other_row),
+            _ => false,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.values {
+            Values::Rows(rows) => rows.num_rows(),
+            Values::Whole(numbers) => numbers.len(),
+        }
     }
 
     pub(crate) fn is_default(&self, row: usize) -> bool {
-        self.default.value(row)
+        self.default
+            .as_ref()
+            .is_some_and(|default| default.value(row))
     }
 
     pub(crate) fn is_null(&self, row: usize) -> bool {
@@ -132,7 +153,10 @@ impl OrderingRows {
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.rows.size()
+        match &self.values {
+            Values::Rows(rows) => rows.size(),
+            Values::Whole(numbers) => numbers.inner().capacity(),
+        }
     }
 
     /// As columns that can be written and read back ([`crate::Encoder::restore`]): the values'
@@ -143,7 +167,17 @@ impl OrderingRows {
     pub fn into_columns(
         self,
     ) -> Result<(BinaryArray, BooleanArray, Option<BooleanArray>), MergeError> {
-        Ok((self.rows.try_into_binary()?, self.default, self.null))
+        let default = match self.default {
+            Some(ref default) => default.clone(),
+            None => vec![false; self.len()].into(),
+        };
+        let values = match self.values {
+            Values::Rows(rows) => rows.try_into_binary()?,
+            Values::Whole(numbers) => {
+                BinaryArray::from_iter_values(numbers.iter().map(|number| number.to_le_bytes()))
+            }
+        };
+        Ok((values, default, self.null))
     }
 }
 
@@ -151,6 +185,8 @@ impl OrderingRows {
 pub(crate) struct OrderingEncoder {
     types: Vec<DataType>,
     converter: RowConverter,
+    /// The values are whole numbers.
+    whole: bool,
 }
 
 impl OrderingEncoder {
@@ -162,6 +198,7 @@ impl OrderingEncoder {
         Ok(Self {
             types: types.to_vec(),
             converter: RowConverter::new(fields)?,
+            whole: matches!(types, [kind] if is_whole(kind)),
         })
     }
 
@@ -171,18 +208,36 @@ impl OrderingEncoder {
         batches: &[Option<OrderingRows>],
         places: &[(usize, usize)],
     ) -> Option<OrderingRows> {
-        let mut rows = self.converter.empty_rows(places.len(), 16 * places.len());
         let mut default = Vec::with_capacity(places.len());
         let mut null = Vec::with_capacity(places.len());
         for (batch, row) in places {
             let from = batches[*batch].as_ref()?;
-            rows.push(from.rows.row(*row));
             default.push(from.is_default(*row));
             null.push(from.is_null(*row));
         }
+        let from = places.iter().map(|(batch, row)| {
+            let from = batches[*batch].as_ref();
+            from.map(|from| (&from.values, *row))
+        });
+        let values = if self.whole {
+            let number = |from: Option<(&Values, usize)>| match from? {
+                (Values::Whole(numbers), row) => Some(numbers[row]),
+                (Values::Rows(_), _) => None,
+            };
+            Values::Whole(from.map(number).collect::<Option<Vec<i64>>>()?.into())
+        } else {
+            let mut rows = self.converter.empty_rows(places.len(), 16 * places.len());
+            for from in from {
+                match from? {
+                    (Values::Rows(of), row) => rows.push(of.row(row)),
+                    (Values::Whole(_), _) => return None,
+                }
+            }
+            Values::Rows(rows)
+        };
         Some(OrderingRows {
-            rows,
-            default: default.into(),
+            values,
+            default: Some(default.into()),
             null: Some(null.into()),
         })
     }
@@ -193,18 +248,34 @@ impl OrderingEncoder {
         default: BooleanArray,
         null: Option<BooleanArray>,
     ) -> OrderingRows {
-        let parser = self.converter.parser();
-        let mut rows = self
-            .converter
-            .empty_rows(values.len(), values.value_data().len());
-        for value in values.iter().flatten() {
-            rows.push(parser.parse(value));
-        }
+        let values = if self.whole {
+            let number = |value: &[u8]| value.try_into().map_or(0, i64::from_le_bytes);
+            Values::Whole(values.iter().map(|value| value.map_or(0, number)).collect())
+        } else {
+            let parser = self.converter.parser();
+            let mut rows = self
+                .converter
+                .empty_rows(values.len(), values.value_data().len());
+            for value in values.iter().flatten() {
+                rows.push(parser.parse(value));
+            }
+            Values::Rows(rows)
+        };
         OrderingRows {
-            rows,
-            default,
+            values,
+            default: Some(default),
             null,
         }
+    }
+
+    fn values(&self, columns: &[ArrayRef]) -> Result<Values, MergeError> {
+        Ok(match columns {
+            [column] if self.whole && self.types == [column.data_type().clone()] => {
+                Values::Whole(whole_numbers(column)?)
+            }
+            // Columns of other types are an error here.
+            _ => Values::Rows(self.converter.convert_columns(columns)?),
+        })
     }
 
     /// Rows of data columns.
@@ -212,14 +283,14 @@ impl OrderingEncoder {
         let null = any_null(columns);
         let default = match (columns, self.types.as_slice()) {
             ([column], [kind]) => single_default(column, kind)?,
-            _ => BooleanArray::from(vec![false; columns.first().map_or(0, Array::len)]),
+            _ => None,
         };
         let filled = columns
             .iter()
             .map(null_as_zero)
             .collect::<Result<Vec<_>, _>>()?;
         Ok(OrderingRows {
-            rows: self.converter.convert_columns(&filled)?,
+            values: self.values(&filled)?,
             default,
             null,
         })
@@ -248,10 +319,9 @@ impl OrderingEncoder {
         for (value, is_default) in values.iter().zip(default.iter_mut()) {
             *is_default |= matches!(value, OrderingValue::Null | OrderingValue::Int(0));
         }
-        let rows = self.converter.convert_columns(&columns)?;
         Ok(OrderingRows {
-            rows,
-            default: default.into(),
+            values: self.values(&columns)?,
+            default: Some(default.into()),
             null: None,
         })
     }
@@ -378,16 +448,35 @@ fn any_null(columns: &[ArrayRef]) -> Option<BooleanArray> {
 }
 
 /// Integer 0, or null, which stands for it. A zero of another type is a value like any other.
-fn single_default(column: &ArrayRef, kind: &DataType) -> Result<BooleanArray, ArrowError> {
-    let null: BooleanArray = (0..column.len())
-        .map(|row| Some(column.is_null(row)))
-        .collect();
+fn single_default(column: &ArrayRef, kind: &DataType) -> Result<Option<BooleanArray>, ArrowError> {
+    let null = (column.null_count() > 0)
+        .then(|| is_null(column))
+        .transpose()?;
     if *kind != DataType::Int32 {
         return Ok(null);
     }
     let zero = Scalar::new(Int32Array::from(vec![0]));
     let is_zero = arrow::compute::kernels::cmp::eq(column, &zero)?;
-    arrow::compute::or_kleene(&is_zero, &null)
+    Ok(Some(match null {
+        Some(null) => arrow::compute::or_kleene(&is_zero, &null)?,
+        None => is_zero,
+    }))
+}
+
+/// Whether values of a type compare as whole numbers of 64 bits do.
+fn is_whole(kind: &DataType) -> bool {
+    use DataType::{Date32, Int32, Int64, Timestamp};
+    matches!(kind, Int32 | Int64 | Date32 | Timestamp(..))
+}
+
+/// The numbers of a column of such a type without nulls.
+fn whole_numbers(column: &ArrayRef) -> Result<ScalarBuffer<i64>, ArrowError> {
+    let days = (*column.data_type() == DataType::Date32).then(|| cast(column, &DataType::Int32));
+    let numbers = cast(
+        &days.transpose()?.unwrap_or_else(|| Arc::clone(column)),
+        &DataType::Int64,
+    )?;
+    Ok(numbers.as_primitive::<Int64Type>().values().clone())
 }
 
 fn null_as_zero(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {

@@ -143,8 +143,10 @@ impl Decode<'_> {
     ) -> Result<()> {
         let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
         let failed = |error| avro_error(source, block, error);
-        let mut decoder = self.decoder(schema_of(source, block)?).map_err(failed)?;
+        let schema = schema_of(source, block)?;
         let mut stream = AvroStream::open(&source.file, block).map_err(damaged)?;
+        let rows = self.batch_rows.min(stream.records());
+        let mut decoder = self.decoder(schema, rows).map_err(failed)?;
         let mut bytes = 0;
         while let Some(record) = stream.next_record().map_err(damaged)? {
             decoder.push(record).map_err(failed)?;
@@ -165,7 +167,10 @@ impl Decode<'_> {
         sink: &mut dyn FnMut(LogRecords<'_>) -> Result<()>,
     ) -> Result<()> {
         let failed = |error| avro_error(source, block, error);
-        let mut decoder = self.decoder(schema_of(source, block)?).map_err(failed)?;
+        let rows = self.batch_rows.min(parts.len());
+        let mut decoder = self
+            .decoder(schema_of(source, block)?, rows)
+            .map_err(failed)?;
         let range = |part: &RecordPart| {
             let start = block.content_offset + u64::from(part.start);
             start..start + u64::from(part.len)
@@ -195,7 +200,7 @@ impl Decode<'_> {
             None => schema_of(source, block)?,
         };
         let mut decoder = self
-            .decoder(schema)
+            .decoder(schema, self.batch_rows)
             .map_err(|error| avro_error(source, block, error))?;
         for record in records.iter() {
             decoder
@@ -208,7 +213,8 @@ impl Decode<'_> {
         flush(&mut decoder, source, block, sink)
     }
 
-    fn decoder(&self, schema: &str) -> Result<DatumDecoder, AvroError> {
+    /// A decoder whose batches have so many rows.
+    fn decoder(&self, schema: &str, rows: usize) -> Result<DatumDecoder, AvroError> {
         let present: HashSet<String> = field_names(schema)?.into_iter().collect();
         let wanted: Vec<&str> = self
             .columns
@@ -216,7 +222,7 @@ impl Decode<'_> {
             .map(String::as_str)
             .filter(|name| present.contains(*name))
             .collect();
-        DatumDecoder::new(schema, Some(&wanted), self.batch_rows)
+        DatumDecoder::new(schema, Some(&wanted), rows)
     }
 
     fn parquet(
@@ -247,7 +253,7 @@ impl Decode<'_> {
         let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
         let file = HFile::open(content).map_err(damaged)?;
         let mut decoder = self
-            .decoder(schema_of(source, block)?)
+            .decoder(schema_of(source, block)?, self.batch_rows)
             .map_err(|error| avro_error(source, block, error))?;
         let mut keys: Vec<Bytes> = Vec::new();
         let mut flush = |decoder: &mut DatumDecoder, keys: &mut Vec<Bytes>| -> Result<()> {

@@ -73,6 +73,11 @@ impl<R: ReadAt> AvroStream<R> {
         }
     }
 
+    /// Records that were not given out yet, by the block's head.
+    pub fn records(&self) -> usize {
+        self.records
+    }
+
     fn offset(&self) -> u64 {
         self.at.saturating_add(self.used as u64)
     }
