@@ -86,7 +86,7 @@ def run(arguments: Sequence[str] | None) -> int:
 def _inspect(arguments: Sequence[str]) -> bool:
     """Run a command that inspects a table, if the table is its only argument.
 
-    The parser of typer takes as long as the command. Returns whether there was such a command.
+    The parser of typer takes as long as the command. Returns whether it ran a command.
     """
     if len(arguments) != _NAME_AND_TABLE or "_PYHUDI_COMPLETE" in os.environ:
         return False

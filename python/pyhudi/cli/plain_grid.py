@@ -9,7 +9,7 @@ from collections.abc import Sequence
 MAX_WIDTH = 100_000
 """Maximum width of a line in a file or a pipe. In narrower tables nothing is cut or folded."""
 _FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JUPYTER_COLUMNS")
-"""Variables that make rich draw for a terminal although there is none."""
+"""Variables that make rich draw for a terminal where it finds no terminal."""
 
 
 def plain_grid(
