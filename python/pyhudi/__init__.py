@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyhudi.api.batch_queue import CommitFuture
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.create import create_table
+    from pyhudi.api.drop import drop_table
     from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.notebook_html.show import show
@@ -88,6 +89,7 @@ __all__ = [
     "__version__",
     "blob",
     "create_table",
+    "drop_table",
     "open_table",
     "register_merger",
     "show",
@@ -113,6 +115,7 @@ _MODULES = {
     "__version__": "_native",
     "blob": "input.semi_structured",
     "create_table": "api.create",
+    "drop_table": "api.drop",
     "open_table": "api.table",
     "register_merger": "schema.payloads",
     "show": "api.notebook_html.show",

@@ -1,0 +1,51 @@
+"""Drops a table: removes its files and its history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from pyhudi.api.table_exists import has_table
+from pyhudi.clock import SystemClock
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.options import check_options
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import TableNotFound
+from pyhudi.storage.storage import Storage
+from pyhudi.write.drop_table import remove_table
+from pyhudi.write.write_context import Handle
+
+
+@arg.check_arguments(
+    uri=arg.location,
+    storage_options=arg.optional(arg.by_name),
+    options=arg.optional(arg.by_name),
+)
+def drop_table(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> None:
+    """Remove a table with its history, under its lock.
+
+    You cannot undo it. Data files are removed first and the table's properties last, so
+    you can repeat a call that failed. The lock's file stays, because other writers may wait for it.
+
+    Args:
+        uri: location of the table, as in `open_table`.
+        storage_options: access to the storage, as in `open_table`.
+        options: `hoodie.…` options by name, such as those of the lock.
+
+    Raises:
+        TableNotFound: there is no table.
+        ConfigError: there are files that are not the table's; nothing was removed.
+        CommitConflict: a writer is active on the table.
+        LockTimeout: the table's lock was not free in time.
+        UnsupportedTableFeature: pyhudi does not write to the table.
+        StorageError: the storage fails.
+    """
+    storage = Storage(os.fspath(uri), storage_options)
+    if not has_table(storage):
+        raise TableNotFound(f"{storage.uri}: there is no Hudi table")
+    remove_table(Handle(storage, LocalEngine(), check_options(options)), SystemClock())
