@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
-from pyhudi.spark import SparkEngine, read, register, register_source
+from pyhudi.spark import SparkEngine, read, register, register_source, sql
 
 
 def main(base: str) -> None:
@@ -57,6 +57,10 @@ def main(base: str) -> None:
     assert found == {"i": 12, "u": 5, "d": 2}, found
     register(spark, "things", base)
     (count,) = spark.sql("SELECT count(*) AS n FROM things WHERE v > 1").collect()
+    assert count["n"] == 17
+    (written,) = sql(spark, "UPDATE things SET v = v WHERE id IN (SELECT id FROM things)").collect()
+    assert written["rows_updated"] == 30
+    (count,) = sql(spark, "SELECT count(*) AS n FROM things t WHERE t.v > 1").collect()
     assert count["n"] == 17
     register_source(spark)
     assert counted(spark.read.format("pyhudi").load(base)) == expected

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyhudi.spark.hudi_format import read, write
     from pyhudi.spark.procedures import register_procedures
     from pyhudi.spark.registration import register, register_source
+    from pyhudi.spark.sql import sql
     from pyhudi.spark.stream_sink import sink
     from pyhudi.spark.to_dataframe import read_incremental
 
@@ -34,6 +35,7 @@ __all__ = [
     "register_procedures",
     "register_source",
     "sink",
+    "sql",
     "write",
 ]
 
@@ -48,6 +50,7 @@ _MODULES = {
     "register_procedures": "procedures",
     "register_source": "registration",
     "sink": "stream_sink",
+    "sql": "sql",
     "write": "hudi_format",
 }
 """The module of each name. Names are imported on first use: an executor needs few of them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
@@ -70,6 +71,69 @@ def cast_values(
                 hint=f"Cast each to {types[name].simpleString()}.",
             )
     return result
+
+
+def store_values(
+    rows: DataFrame,
+    by_column: Mapping[str, ClauseValues],
+    types: Mapping[str, st.DataType],
+    chosen: Column,
+    kept: Sequence[Column],
+    clauses: int,
+) -> tuple[DataFrame, dict[str, ClauseValues]]:
+    """Return rows with each clause's value as a column, cast as Spark casts what is inserted.
+
+    A value that does not fit raises Spark's error when it is computed. Raises `SchemaMismatch` for
+    a type that cannot be stored in the column's.
+
+    types: the table's types.
+    kept: columns of the rows that are returned with the values.
+    clauses: the number of clauses; a value with this number is that of the other rows.
+    """
+    values = [(name, at, value) for name, column in by_column.items() for at, value in column]
+    named = [f"_pyhudi_value_{number}" for number in range(len(values))]
+    computed = rows.select(
+        *kept,
+        *(
+            # Only for the rows of the clause: its condition may rule out an error.
+            (sf.when(chosen == at, value) if at < clauses else value).alias(column)
+            for column, (_, at, value) in zip(named, values, strict=True)
+        ),
+    )
+    schema = computed.schema
+    target = {column: types[name] for column, (name, _, _) in zip(named, values, strict=True)}
+    stored = to_types_of(
+        computed,
+        st.StructType(
+            [
+                st.StructField(field.name, target.get(field.name, field.dataType), True)
+                for field in schema
+            ]
+        ),
+    )
+    result: dict[str, ClauseValues] = {name: [] for name in by_column}
+    for column, (name, at, _) in zip(named, values, strict=True):
+        result[name] = [*result[name], (at, sf.col(column))]
+    return stored, result
+
+
+def to_types_of(frame: DataFrame, schema: st.StructType) -> DataFrame:
+    """Return the columns of a schema, cast as Spark casts what is inserted into a table.
+
+    Columns that the frame does not have are null. A value that does not fit raises Spark's error
+    when it is computed.
+
+    Raises `SchemaMismatch` for a column whose type cannot be stored in the other one.
+    """
+    try:
+        cast = frame.to(schema)
+        _ = cast.schema  # A Connect session finds errors here.
+    except AnalysisException as error:
+        cause = str(error).split("\n", 1)[0]
+        raise SchemaMismatch(
+            f"the values do not match the table: {cause}", hint="Cast them in the statement."
+        ) from error
+    return cast
 
 
 def _match_time_zones(data_type: st.DataType, target: st.DataType) -> st.DataType:

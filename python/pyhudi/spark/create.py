@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
@@ -44,9 +45,11 @@ def create_table(
             a table.
         ConfigError: a table exists already, or arguments do not fit together.
     """
-    if isinstance(schema, str):
-        # Spark cannot create rows with strings of a fixed length.
-        schema = spark.createDataFrame([], _SIZED_STRING.sub("string", schema)).schema
-    return create.create_table(
-        uri, struct_schema(schema), key=key, engine=SparkEngine(spark), **kwargs
-    )
+    columns = ddl_schema(spark, schema) if isinstance(schema, str) else struct_schema(schema)
+    return create.create_table(uri, columns, key=key, engine=SparkEngine(spark), **kwargs)
+
+
+def ddl_schema(spark: SparkSession, ddl: str) -> pa.Schema:
+    """Return the Arrow schema of columns in Spark's DDL, such as "id string, fare double"."""
+    # Spark cannot create rows with strings of a fixed length.
+    return struct_schema(spark.createDataFrame([], _SIZED_STRING.sub("string", ddl)).schema)

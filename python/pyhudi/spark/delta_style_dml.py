@@ -55,6 +55,8 @@ class Change:
     source: DataFrame | None = None
     condition: object = None
     alias: str | None = None
+    casts: bool = False
+    """Cast values to the table's types, as Spark does in statements that insert."""
 
     @property
     def deletes_alone(self) -> bool:
@@ -138,6 +140,7 @@ def _merge_target(handle: HudiTable, change: Change) -> MergeTarget:
         _ordering(config),
         change.alias,
         null_loses=not config.is_merge_on_read,
+        casts=change.casts,
     )
 
 

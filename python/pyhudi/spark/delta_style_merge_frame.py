@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.spark.clause_types import ClauseValues, by_clause, cast_values
+from pyhudi.spark.clause_types import ClauseValues, by_clause, cast_values, store_values
 from pyhudi.spark.column_compatibility import case_counts, quote_name, resolve_name
 
 When = Literal["matched", "not_matched", "not_matched_by_source"]
@@ -56,6 +56,8 @@ class MergeTarget:
     alias: str | None = None
     null_loses: bool = False
     """Whether a row with a null in an ordering column loses to any newer one."""
+    casts: bool = False
+    """Whether values are cast to the table's types, as Spark casts what is inserted."""
 
 
 def as_column(value: Any) -> Column:
@@ -163,7 +165,14 @@ def merge_frame(
         if name not in merge_target.fixed
     }
     fixed = {name: _values_of_fixed_column(name, clauses) for name in merge_target.fixed}
-    set_values = cast_values(rows, {**set_values, **fixed}, types, chosen)
+    moved = _differs(merge_target.fixed, clauses, chosen).alias(MOVED)
+    if merge_target.casts:
+        kept = [chosen, moved, *(column_of(_TARGET + name) for name in target_columns)]
+        by_column = {**set_values, **fixed}
+        rows, set_values = store_values(rows, by_column, types, chosen, kept, len(clauses))
+        moved = sf.col(MOVED)
+    else:
+        set_values = cast_values(rows, {**set_values, **fixed}, types, chosen)
     computed = rows.select(
         *(_key_column(set_values[name], chosen).alias(name) for name in fixed),
         *(
@@ -172,7 +181,7 @@ def merge_frame(
             if name not in fixed
         ),
         chosen,
-        _differs(merge_target.fixed, clauses, chosen).alias(MOVED),
+        moved,
         *(column_of(_TARGET + name) for name in merge_target.ordering),
     )
     # From the computed values: a non-deterministic expression may give another one each time.

@@ -23,8 +23,7 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.spark.delta_style_dml import Change, ChangingTable
 from pyhudi.spark.delta_style_merge_frame import Action, SparkClause, When
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.to_dataframe import frame_of
-from pyhudi.spark.types import spark_schema, wire_schema
+from pyhudi.spark.to_dataframe import frame_of, frame_of_rows
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.result import WriteResult
@@ -140,7 +139,7 @@ class SparkHudiTable:
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return who did what to the table, the newest first: pyhudi's `HudiTable.history`."""
-        return _frame(self._spark, self._table.refresh().history(limit))
+        return frame_of_rows(self._spark, self._table.refresh().history(limit))
 
     def detail(self) -> DataFrame:
         """Return one row that describes the table."""
@@ -160,7 +159,7 @@ class SparkHudiTable:
             "numPartitions": table.inspect.partitions().num_rows,
             "properties": [*sorted(config.properties.items())],
         }
-        return _frame(
+        return frame_of_rows(
             self._spark, pa.table({k: pa.array([v], _DETAIL[k]) for k, v in values.items()})
         )
 
@@ -310,16 +309,3 @@ class HudiOptimizeBuilder:
     def executeZOrderBy(self, *cols: str) -> ServiceResult:
         """Sort rows along a Z-order curve over some columns."""
         return self._table.cluster(sort_by=cols, layout="zorder", partitions=self._partitions)
-
-
-def _frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return a few rows of the driver as a DataFrame."""
-    wire = wire_schema(rows.schema)
-    values = [
-        tuple(
-            dict(value) if pa.types.is_map(field.type) and value is not None else value
-            for field, value in zip(wire, row.values(), strict=True)
-        )
-        for row in rows.cast(wire).to_pylist()
-    ]
-    return spark.createDataFrame(values, spark_schema(wire))

@@ -12,6 +12,7 @@ from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.scan_frame import pack_sizes
+from pyhudi.spark.sql_tables import TableLocation, register_name
 from pyhudi.spark.to_dataframe import frame_of, read, read_incremental
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
@@ -31,7 +32,8 @@ def register(
 ) -> DataFrame:
     """Create or replace a temporary view of a table for SQL. Returns its DataFrame.
 
-    The view reads the same snapshot until you register it again.
+    The view reads the same snapshot until you register it again. Statements that you pass to
+    `pyhudi.spark.sql` read and change the current table under this name.
 
     Args:
         spark: a session, as for `pyhudi.spark.read`.
@@ -49,6 +51,9 @@ def register(
     """
     frame = _frame(spark, uri, query, start, end, kwargs)
     frame.createOrReplaceTempView(name)
+    at_now = query == "snapshot" and kwargs.get("as_of") is None
+    location = TableLocation(os.fspath(uri), kwargs.get("storage_options"), kwargs.get("options"))
+    register_name(spark, name, location if at_now else None)
     return frame
 
 

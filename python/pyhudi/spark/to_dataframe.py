@@ -63,6 +63,19 @@ def frame_of(rows: Outputs) -> DataFrame:
     return frame if limit is None else frame.limit(limit)
 
 
+def frame_of_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return a few rows of the driver as a DataFrame."""
+    wire = wire_schema(rows.schema)
+    values = [
+        tuple(
+            dict(value) if pa.types.is_map(field.type) and value is not None else value
+            for field, value in zip(wire, row.values(), strict=True)
+        )
+        for row in rows.cast(wire).to_pylist()
+    ]
+    return spark.createDataFrame(values, spark_schema(wire))
+
+
 def packs_of(rows: Scan | Changes, sizes: PackSizes) -> list[Pack[Any]]:
     """Return the packs to read with `read_pack`, one for each Spark task."""
     if isinstance(rows, Scan):

@@ -1,0 +1,314 @@
+"""Runs SQL statements on Hudi tables: Spark evaluates expressions and queries, pyhudi writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from pyhudi.config import argument_checks as arg
+from pyhudi.config.options import check_options
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.spark import sql_ddl
+from pyhudi.spark.delta_style_dml import Change, ChangingTable
+from pyhudi.spark.delta_style_merge_frame import SparkClause
+from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.hudi_format import read as read_by_options
+from pyhudi.spark.sql_insert import insert_rows
+from pyhudi.spark.sql_tables import TableLocation, find_table
+from pyhudi.spark.to_dataframe import frame_of_rows, read
+from pyhudi.sql.procedures import call_procedure, filesystem_view, query_timeline
+from pyhudi.sql.statement_parser import is_query, parse_statement
+from pyhudi.sql.statements import (
+    Assignment,
+    Call,
+    CreateTable,
+    Delete,
+    Insert,
+    MergeInto,
+    Query,
+    Show,
+    Statement,
+    TableName,
+    Update,
+)
+from pyhudi.sql.table_references import TableReference, find_tables, replace_tables
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.result import WriteResult
+
+
+@arg.check_arguments(
+    statement=arg.text,
+    storage_options=arg.optional(arg.by_name),
+    options=arg.optional(arg.by_name),
+)
+def sql(
+    spark: SparkSession,
+    statement: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> DataFrame:
+    """Run one SQL statement in which tables may be Hudi tables.
+
+    pyhudi runs MERGE INTO, UPDATE, DELETE, INSERT, CREATE TABLE ... USING hudi, DROP, TRUNCATE and
+    ALTER TABLE, statements about partitions, indexes and history, and CALL, each as one commit.
+    Spark runs all other statements, with the current snapshot of each Hudi table. Spark evaluates
+    all expressions and queries.
+
+    A Hudi table is named by its path (hudi.`/lake/trips`), by a name given to `register`, by its
+    name in Spark's catalog if its provider is Hudi, or by its directory in Spark's warehouse.
+
+    Args:
+        spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
+        statement: one statement of Spark SQL.
+        storage_options: access to the storage of tables that are not registered, as in
+            `pyhudi.open_table`.
+        options: `hoodie.…` options of tables that are not registered.
+
+    Returns:
+        The rows of a query. For a write, one row with the instant and the numbers of inserted,
+        updated and deleted rows; for a procedure, its result.
+
+    Raises:
+        ConfigError: the statement is incomplete, or a value of it is wrong.
+        UnsupportedTableFeature: the statement needs something that pyhudi or the table does not
+            support.
+        SchemaMismatch: columns or values do not match the table.
+        TableNotFound: a path has no table.
+        CommitConflict: another writer changed the same rows.
+    """
+    return _SqlRunner(spark, TableLocation("", storage_options, options)).run(statement)
+
+
+@dataclass(frozen=True)
+class _SqlRunner:
+    """Runs the statements of a session."""
+
+    spark: SparkSession
+    default: TableLocation
+
+    def run(self, text: str) -> DataFrame:
+        """Run one statement."""
+        statement = parse_statement(text)
+        match statement:
+            case Query():
+                return self._query(statement.sql)
+            case Call():
+                return self._call(statement)
+            case CreateTable():
+                with self._views(statement.query or "") as query:
+                    sql_ddl.create(self.spark, statement, query or None, self.default)
+                return self._empty()
+        location = find_table(self.spark, statement.table, self.default)
+        if location is None:
+            self._check_name(statement)
+            return self._query(text)
+        match statement:
+            case MergeInto() | Update() | Delete():
+                return self._result_frame(self._change(statement, location))
+            case Insert():
+                with self._views(statement.query) as query:
+                    rows = self.spark.sql(query)
+                    return self._result_frame(insert_rows(self._open(location), statement, rows))
+            case Show(what="columns"):
+                return self._query(f"DESCRIBE {statement.table}", describes=statement.table)
+            case Show():
+                return sql_ddl.show(self.spark, statement, location)
+            case _:
+                result = sql_ddl.run(self.spark, statement, location)
+                return self._empty() if result is None else self._result_frame(result)
+
+    def _open(self, location: TableLocation) -> ChangingTable:
+        storage = Storage(location.uri, location.storage_options)
+        return ChangingTable(storage, SparkEngine(self.spark), check_options(location.options))
+
+    def _empty(self) -> DataFrame:
+        return self.spark.createDataFrame([], "status string")
+
+    def _check_name(self, statement: Statement) -> None:
+        """Raise `ConfigError` for a statement that only Hudi has, on a table that is not found."""
+        if isinstance(statement, Show) and statement.what in {"history", "detail", "indexes"}:
+            raise _not_found(statement.table)
+
+    def _query(self, text: str, describes: TableName | None = None) -> DataFrame:
+        """Return the result of a statement that Spark runs."""
+        with self._views(text, describes) as query:
+            return self.spark.sql(query)
+
+    def _change(
+        self, statement: MergeInto | Update | Delete, location: TableLocation
+    ) -> WriteResult:
+        by_path = statement.table.path is not None
+        alias = statement.alias or (None if by_path else statement.table.parts[-1])
+        table = self._open(location)
+        with ExitStack() as stack:
+
+            def prepare(text: str | None) -> str | None:
+                return None if text is None else stack.enter_context(self._views(text))
+
+            def values(assignments: Sequence[Assignment]) -> dict[str, Any]:
+                return {
+                    _column(assignment, statement): prepare(assignment.value)
+                    for assignment in assignments
+                }
+
+            if isinstance(statement, Delete):
+                clause = SparkClause("matched", "delete", prepare(statement.where))
+                return table.change(Change((clause,), alias=alias, casts=True))
+            if isinstance(statement, Update):
+                set_values = values(statement.assignments)
+                clause = SparkClause("matched", "update", prepare(statement.where), set_values)
+                return table.change(Change((clause,), alias=alias, casts=True))
+            source = self.spark.sql(prepare(_as_query(statement.source)) or "")
+            name = statement.source_alias or _name_of_source(statement.source)
+            clauses = [
+                SparkClause(
+                    clause.when,
+                    clause.action,
+                    prepare(clause.condition),
+                    None if clause.assignments is None else values(clause.assignments),
+                )
+                for clause in statement.clauses
+            ]
+            source = source if name is None else source.alias(name)
+            change = Change(clauses, source, prepare(statement.condition), alias, casts=True)
+            return table.change(change)
+
+    def _call(self, statement: Call) -> DataFrame:
+        def open_named(name: str | None, path: str | None) -> ChangingTable:
+            if path is not None:
+                return self._open(
+                    TableLocation(path, self.default.storage_options, self.default.options)
+                )
+            table = TableName(tuple((name or "").split(".")))
+            location = find_table(self.spark, table, self.default)
+            if location is None:
+                raise _not_found(table)
+            return self._open(location)
+
+        return frame_of_rows(self.spark, call_procedure(statement, open_named))
+
+    def _result_frame(self, result: WriteResult) -> DataFrame:
+        return frame_of_rows(self.spark, _result_rows(result))
+
+    @contextmanager
+    def _views(self, text: str, describes: TableName | None = None) -> Iterator[str]:
+        """Yield a statement with temporary views in place of its Hudi tables."""
+        references = find_tables(text)
+        if describes is not None:
+            start = len(text) - len(str(describes))
+            references = [TableReference(describes, start, len(text), has_alias=True)]
+        made: list[str] = []
+
+        def view(reference: TableReference) -> str | None:
+            location = find_table(self.spark, reference.table, self.default)
+            if location is None:
+                if reference.function is not None:
+                    raise _not_found(reference.table)
+                return None
+            name = f"_pyhudi_{uuid4().hex[:12]}"
+            self._frame(reference, location).createOrReplaceTempView(name)
+            made.append(name)
+            return name
+
+        try:
+            yield replace_tables(text, references, view)
+        finally:
+            # A Connect session analyses a query again when it runs, and a view keeps its text.
+            keeps_text = text.lstrip().upper().startswith(("CREATE", "CACHE"))
+            if not is_connect(self.spark) and not keeps_text:
+                for name in made:
+                    self.spark.catalog.dropTempView(name)
+
+    def _frame(self, reference: TableReference, location: TableLocation) -> DataFrame:
+        """Return the rows of a table, or of a function about it."""
+        where: dict[str, Any] = {"storage_options": location.storage_options}
+        match reference.function:
+            case None:
+                return read(
+                    self.spark,
+                    location.uri,
+                    as_of=reference.as_of,
+                    options=location.options,
+                    **where,
+                )
+            case "hudi_table_changes":
+                return read_by_options(
+                    self.spark,
+                    location.uri,
+                    {**(location.options or {}), **_range(reference.arguments)},
+                    **where,
+                )
+            case "hudi_query_timeline":
+                rows = query_timeline(self._open(location), *reference.arguments)
+            case _:
+                rows = filesystem_view(self._open(location), *reference.arguments)
+        return frame_of_rows(self.spark, rows)
+
+
+def _not_found(table: TableName) -> ConfigError:
+    return ConfigError(
+        f"{table} is not a Hudi table",
+        hint="Register it with pyhudi.spark.register(spark, name, uri), or write hudi.`path`.",
+    )
+
+
+def _result_rows(result: WriteResult) -> pa.Table:
+    return pa.table(
+        {
+            "instant": pa.array([result.instant], pa.string()),
+            "rows_inserted": pa.array([result.rows_inserted], pa.int64()),
+            "rows_updated": pa.array([result.rows_updated], pa.int64()),
+            "rows_deleted": pa.array([result.rows_deleted], pa.int64()),
+        }
+    )
+
+
+def _column(assignment: Assignment, statement: MergeInto | Update | Delete) -> str:
+    """Return the column of an assignment without the name of the table or its alias."""
+    first, *rest = assignment.column
+    names = {statement.alias or statement.table.parts[-1]}
+    column = rest if rest and first.lower() in {name.lower() for name in names} else [first, *rest]
+    if len(column) > 1:
+        raise UnsupportedTableFeature(
+            f"the assignment to {'.'.join(column)}, a field of a struct",
+            hint=f"Set {column[0]} to a whole struct.",
+        )
+    return column[0]
+
+
+def _as_query(source: str) -> str:
+    """Return the source of a merge as a query."""
+    return source if is_query(source) else f"SELECT * FROM {source}"  # noqa: S608 - a name of the statement
+
+
+def _name_of_source(source: str) -> str | None:
+    """Return the name by which a condition may call the source of a merge without an alias."""
+    if is_query(source):
+        return None
+    (reference,) = find_tables(f"TABLE {source}")
+    return None if reference.table.path is not None else reference.table.parts[-1]
+
+
+def _range(arguments: tuple[Any, ...]) -> dict[str, str]:
+    """Return Hudi's options of the query that `hudi_table_changes` runs."""
+    if len(arguments) not in {2, 3} or not all(isinstance(value, str) for value in arguments):
+        raise ConfigError(
+            "hudi_table_changes needs a table, a type of query and a start as strings",
+            hint="hudi_table_changes('trips', 'latest_state', 'earliest')",
+        )
+    query, start, *end = arguments
+    if query not in {"latest_state", "cdc"}:
+        raise ConfigError(f"the type of query is {query!r}", hint="latest_state or cdc")
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": query,
+        "hoodie.datasource.read.begin.instanttime": "000" if start == "earliest" else start,
+    }
+    return options | ({"hoodie.datasource.read.end.instanttime": end[0]} if end else {})

@@ -1,0 +1,322 @@
+"""Statements that create, describe and drop tables, and change columns, partitions and indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyhudi.api.create import create_and_fill
+from pyhudi.api.drop import drop_table
+from pyhudi.api.table import HudiTable, open_table
+from pyhudi.api.table_exists import has_table
+from pyhudi.config.log import warn
+from pyhudi.config.new_table_properties import NewTable
+from pyhudi.config.property_names import HIVE_STYLE
+from pyhudi.errors import ConfigError, MaintenanceWarning
+from pyhudi.metadata.index_definitions import index_definitions
+from pyhudi.spark.create import ddl_schema
+from pyhudi.spark.delta_style_table import SparkHudiTable
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.hudi_options import WriteRequest
+from pyhudi.spark.sql_tables import TableLocation, register_name, warehouse_location
+from pyhudi.spark.to_dataframe import frame_of_rows
+from pyhudi.spark.types import spark_schema, wire_schema
+from pyhudi.sql.statements import (
+    AlterColumns,
+    ColumnChange,
+    CreateIndex,
+    CreateTable,
+    DropIndex,
+    DropPartitions,
+    DropTable,
+    SetProperties,
+    Show,
+    Truncate,
+)
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.result import WriteResult
+
+TableChange: TypeAlias = (
+    AlterColumns | SetProperties | DropPartitions | DropTable | Truncate | CreateIndex | DropIndex
+)
+
+_SQL_NAMES = {
+    "primarykey": "hoodie.datasource.write.recordkey.field",
+    "precombinefield": "hoodie.table.ordering.fields",
+    "orderingfields": "hoodie.table.ordering.fields",
+    "type": "hoodie.datasource.write.table.type",
+    "payloadclass": "hoodie.datasource.write.payload.class",
+    "recordmergemode": "hoodie.write.record.merge.mode",
+}
+"""Hudi's options by the names that its SQL has for them (`HoodieOptionConfig`, 1.2.0)."""
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+def create(
+    spark: SparkSession, statement: CreateTable, query: str | None, default: TableLocation
+) -> None:
+    """Create a table, with the rows of a query if there is one, and register its name.
+
+    As in Hudi's SQL, partition columns come last, and directories are named `column=value`.
+    """
+    uri = statement.location or statement.table.path or warehouse_location(spark, statement.table)
+    storage = Storage(uri, default.storage_options)
+    location = TableLocation(uri, default.storage_options, default.options)
+    name = ".".join(statement.table.parts)
+    if statement.if_not_exists and has_table(storage):
+        register_name(spark, name, location)
+        return
+    options = _options_of(statement)
+    request = WriteRequest.of({**(default.options or {}), **options})
+    if query is None:
+        declared = ", ".join(filter(None, (statement.columns, statement.partition_columns)))
+        if not declared and has_table(storage):
+            register_name(spark, name, location)
+            return
+        if not declared:
+            raise ConfigError(
+                f"{statement.table} has no columns", hint="Declare them, or AS SELECT."
+            )
+        data: Any = _partitions_last(ddl_schema(spark, declared), statement.partition_by)
+    else:
+        frame = spark.sql(query)
+        names = [n for n in frame.columns if n not in statement.partition_by]
+        data = frame.select(*(sf.col(f"`{n}`") for n in [*names, *statement.partition_by]))
+    create_and_fill(
+        uri,
+        data,
+        None,
+        key=request.key,
+        partition_by=statement.partition_by or request.partition_by,
+        order_by=request.order_by,
+        type="mor" if request.type == "mor" else "cow",
+        version=request.version or NewTable.version,
+        index=None,
+        mode="error",
+        options={**request.table_options, **request.handle},
+        storage_options=default.storage_options,
+        engine=SparkEngine(spark),
+    )
+    handle_options = {**(default.options or {}), **request.handle}
+    register_name(spark, name, replace(location, options=handle_options))
+
+
+def run(spark: SparkSession, statement: TableChange, location: TableLocation) -> WriteResult | None:
+    """Run a statement that changes a table; the result of its commit, if it made one."""
+    table = open_on_spark(spark, location)
+    match statement:
+        case DropTable():
+            drop_table(
+                location.uri, storage_options=location.storage_options, options=location.options
+            )
+            register_name(spark, ".".join(statement.table.parts), None)
+        case Truncate(partition=partition) if not partition:
+            return table.overwrite(table.schema.empty_table())
+        case Truncate():
+            return table.delete_partitions([_partition(spark, table, statement.partition)])
+        case DropPartitions():
+            return _drop_partitions(spark, table, statement)
+        case AlterColumns():
+            return _alter(spark, table, statement.changes)
+        case SetProperties():
+            table.set_properties(statement.properties)
+        case CreateIndex():
+            _create_index(table, statement)
+        case DropIndex():
+            if not statement.if_exists or statement.name in _index_names(table):
+                table.drop_index(statement.name)
+    return None
+
+
+def show(spark: SparkSession, statement: Show, location: TableLocation) -> DataFrame:
+    """Return the rows of a statement that describes a table."""
+    table = open_on_spark(spark, location)
+    match statement.what:
+        case "history":
+            return frame_of_rows(spark, table.history(statement.limit))
+        case "detail":
+            return SparkHudiTable.forPath(
+                spark,
+                location.uri,
+                storage_options=location.storage_options,
+                options=location.options,
+            ).detail()
+        case "partitions":
+            paths = table.inspect.partitions().column("partition")
+            rows = pa.table({"partition": paths.cast(pa.string())})
+        case "properties":
+            rows = _text_rows(("key", "value"), sorted(table.config.properties.items()))
+        case "indexes":
+            rows = _text_rows(("index_name", "index_type", "columns"), _indexes(table))
+        case _:
+            rows = _text_rows(("createtab_stmt",), [(_create_statement(statement, table),)])
+    return frame_of_rows(spark, rows)
+
+
+def open_on_spark(spark: SparkSession, location: TableLocation) -> HudiTable:
+    """Open a table whose work runs on Spark."""
+    return open_table(
+        location.uri,
+        engine=SparkEngine(spark),
+        storage_options=location.storage_options,
+        options=location.options,
+    )
+
+
+def _options_of(statement: CreateTable) -> dict[str, str]:
+    """Return Hudi's options of TBLPROPERTIES."""
+    options: dict[str, str] = {HIVE_STYLE: "true"}
+    for name, value in statement.properties.items():
+        option = _SQL_NAMES.get(name.lower(), name)
+        if name.lower() == "comment":
+            warn(f"{statement.table}: the comment is not stored", MaintenanceWarning)
+            continue
+        if not option.startswith("hoodie."):
+            raise ConfigError(
+                f"TBLPROPERTIES has {name!r}",
+                hint="Use primaryKey, orderingFields, type, or an option hoodie.…",
+            )
+        options[option] = _TYPES.get(value.lower(), value) if name.lower() == "type" else value
+    return options
+
+
+def _partitions_last(schema: pa.Schema, partition_by: tuple[str, ...]) -> pa.Schema:
+    unknown = [name for name in partition_by if name not in schema.names]
+    if unknown:
+        raise ConfigError(
+            f"PARTITIONED BY names {unknown[0]!r}, which is not a column",
+            hint=f"The columns are {', '.join(schema.names)}.",
+        )
+    first = [field for field in schema if field.name not in partition_by]
+    return pa.schema([*first, *(schema.field(name) for name in partition_by)])
+
+
+def _partition(
+    spark: SparkSession, table: HudiTable, spec: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the values of a PARTITION clause."""
+    fields = table.config.partition_fields
+    if set(spec) != set(fields) or None in spec.values():
+        raise ConfigError(
+            f"PARTITION names {', '.join(spec)}",
+            hint=f"Give each of {', '.join(fields) or 'no columns'} a value.",
+        )
+    types = spark_schema(wire_schema(table.schema))
+    row = spark.range(1).select(
+        *(sf.expr(spec[name] or "").cast(types[name].dataType).alias(name) for name in fields)
+    )
+    values: dict[str, Any] = row.collect()[0].asDict()
+    return values
+
+
+def _drop_partitions(
+    spark: SparkSession, table: HudiTable, statement: DropPartitions
+) -> WriteResult:
+    """Delete partitions. Without IF EXISTS each must exist, as in Spark."""
+    values = [_partition(spark, table, spec) for spec in statement.partitions]
+    return table.delete_partitions(values)
+
+
+def _alter(spark: SparkSession, table: HudiTable, changes: Iterable[ColumnChange]) -> WriteResult:
+    builder = table.alter()
+    for change in changes:
+        match change.action:
+            case "add":
+                data_type = ddl_schema(spark, f"c {change.value}").field("c").type
+                builder = builder.add_column(
+                    change.column,
+                    data_type,
+                    first=change.first,
+                    after=change.after,
+                    doc=change.comment,
+                )
+            case "rename":
+                builder = builder.rename_column(change.column, change.value or "")
+            case "drop":
+                builder = builder.drop_column(change.column)
+            case "type":
+                data_type = ddl_schema(spark, f"c {change.value}").field("c").type
+                builder = builder.change_type(change.column, data_type)
+            case "comment":
+                builder = builder.set_doc(change.column, change.value)
+            case "nullable":
+                builder = builder.make_nullable(change.column)
+            case "move":
+                builder = builder.move_column(change.column, first=change.first, after=change.after)
+    return builder.execute()
+
+
+def _create_index(table: HudiTable, statement: CreateIndex) -> None:
+    """Create an index. Without USING it is a secondary index, as in Hudi 1.1 and later."""
+    if statement.if_not_exists and statement.name in _index_names(table):
+        return
+    options = {name.lower(): value for name, value in statement.options.items()}
+    function = options.pop("expr", None)
+    kind = statement.index_type.lower() or "secondary_index"
+    if statement.name == "record_index":
+        kind = "record_index"
+    if kind == "record_index":
+        table.create_index(kind)
+    elif kind == "secondary_index" or function is not None:
+        table.create_index(
+            kind,
+            statement.columns,
+            name=statement.name,
+            function=function,
+            options=options or None,
+        )
+    else:
+        table.create_index(kind, statement.columns)
+
+
+def _indexes(table: HudiTable) -> list[tuple[str, str, str]]:
+    definitions = index_definitions(table.storage, table.config)
+    result = []
+    for partition in sorted(table.config.metadata_partitions):
+        definition = definitions.get(partition)
+        kind = partition if definition is None else definition.index_type
+        columns = () if definition is None else definition.columns
+        result.append((partition, kind, ",".join(columns)))
+    return result
+
+
+def _index_names(table: HudiTable) -> set[str]:
+    """Return the partitions of the metadata table, and the names of indexes in SQL."""
+    partitions = set(table.config.metadata_partitions)
+    prefixes = ("secondary_index_", "expr_index_")
+    return partitions | {name.removeprefix(prefix) for name in partitions for prefix in prefixes}
+
+
+def _create_statement(statement: Show, table: HudiTable) -> str:
+    config = table.config
+    columns = ",\n  ".join(
+        f"{_quote(field.name)} {field.dataType.simpleString().upper()}"
+        for field in spark_schema(wire_schema(table.schema))
+    )
+    properties = {"type": "mor" if config.is_merge_on_read else "cow"}
+    if config.record_key_fields:
+        properties["primaryKey"] = ",".join(config.record_key_fields)
+    if config.ordering_fields:
+        properties["orderingFields"] = ",".join(config.ordering_fields)
+    lines = [f"CREATE TABLE {statement.table} (\n  {columns})", "USING hudi"]
+    if config.partition_fields:
+        lines.append(f"PARTITIONED BY ({', '.join(map(_quote, config.partition_fields))})")
+    lines.append(f"LOCATION '{table.uri}'")
+    pairs = ",\n  ".join(f"'{name}' = '{value}'" for name, value in sorted(properties.items()))
+    return "\n".join([*lines, f"TBLPROPERTIES (\n  {pairs})"])
+
+
+def _quote(name: str) -> str:
+    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+
+
+def _text_rows(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.table(
+        {name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)}
+    )

@@ -1,0 +1,78 @@
+"""Locations of the tables of a SQL statement: registered names, Spark's catalog, the warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pyhudi.api.table_exists import has_table
+from pyhudi.sql.statements import TableName
+from pyhudi.storage.storage import Storage
+
+_PROVIDERS = ("hudi", "pyhudi", "org.apache.hudi")
+
+
+@dataclass(frozen=True)
+class TableLocation:
+    """A location, with the options to open its table."""
+
+    uri: str
+    storage_options: Mapping[str, str] | None = None
+    options: Mapping[str, object] | None = None
+
+
+_REGISTERED: WeakKeyDictionary[Any, dict[str, TableLocation]] = WeakKeyDictionary()
+"""The tables of each session by their names in lower case."""
+
+
+def register_name(spark: SparkSession, name: str, location: TableLocation | None) -> None:
+    """Set where the table of a name is in a session; None forgets the name."""
+    names = _REGISTERED.setdefault(spark, {})
+    if location is None:
+        names.pop(name.lower(), None)
+    else:
+        names[name.lower()] = location
+
+
+def find_table(
+    spark: SparkSession, table: TableName, default: TableLocation
+) -> TableLocation | None:
+    """Return where a table is; None if the name is not a Hudi table's.
+
+    A registered name goes first, then a table of Spark's catalog whose provider is Hudi, then a
+    table in the warehouse directory.
+
+    default: storage options and options of a table that was not registered.
+    """
+    if table.path is not None:
+        return _at(table.path, default)
+    registered = _REGISTERED.get(spark, {}).get(".".join(table.parts).lower())
+    if registered is not None:
+        return registered
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except PySparkException:
+        uri = warehouse_location(spark, table)
+        storage = Storage(uri, default.storage_options)
+        return _at(uri, default) if has_table(storage) else None
+    described = {row[0]: row[1] for row in rows}
+    is_hudi = (described.get("Provider") or "").lower() in _PROVIDERS
+    return _at(described["Location"], default) if is_hudi and "Location" in described else None
+
+
+def warehouse_location(spark: SparkSession, table: TableName) -> str:
+    """Return where Spark puts a table without a location: `warehouse/[database.db/]table`."""
+    warehouse = str(spark.conf.get("spark.sql.warehouse.dir")).rstrip("/")
+    *first, name = table.parts
+    database = first[-1] if first else str(spark.catalog.currentDatabase())
+    below = name if database == "default" else f"{database}.db/{name}"
+    return f"{warehouse}/{below.lower()}"
+
+
+def _at(uri: str, default: TableLocation) -> TableLocation:
+    return TableLocation(uri, default.storage_options, default.options)

@@ -1,0 +1,191 @@
+"""Parses the statements of Spark SQL that read or change rows; `ddl_parser.py` has the others.
+
+The grammar is Spark's (`SqlBaseParser.g4`, 4.1) with what Hudi adds to it (`HoodieSqlBase.g4`,
+1.2.0). A statement that neither file knows is a `Query`.
+"""
+
+from __future__ import annotations
+
+from pyhudi.sql import ddl_parser
+from pyhudi.sql.statements import (
+    Assignment,
+    Clause,
+    ClauseType,
+    Delete,
+    Insert,
+    MergeInto,
+    Query,
+    Statement,
+    TableName,
+    Update,
+)
+from pyhudi.sql.tokens import Tokens
+
+_QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
+
+
+def parse_statement(sql: str) -> Statement:
+    """Parse one statement; a semicolon may end it.
+
+    Raises `ConfigError` that says where a statement that pyhudi runs itself is incomplete or
+    unknown, and for no statement or several.
+    """
+    tokens = Tokens(sql)
+    if not tokens.raw():
+        tokens.fail("expected a statement")
+    statement = _parse(tokens)
+    tokens.finish()
+    return statement
+
+
+def is_query(sql: str) -> bool:
+    """Return whether a text is a query, and not the name of a table."""
+    return Tokens(sql).word() in _QUERY_WORDS
+
+
+def _parse(tokens: Tokens) -> Statement:
+    match tokens.word():
+        case "MERGE":
+            return _merge(tokens)
+        case "UPDATE":
+            return _update(tokens)
+        case "DELETE":
+            return _delete(tokens)
+        case "INSERT":
+            return _insert(tokens)
+        case _:
+            first = tokens.at
+            statement = ddl_parser.parse(tokens)
+            if statement is not None:
+                return statement
+            tokens.at = first
+            return Query(tokens.rest("a statement"))
+
+
+def _merge(tokens: Tokens) -> MergeInto:
+    tokens.expect("MERGE")
+    if tokens.word() == "WITH":
+        tokens.fail(
+            "MERGE WITH SCHEMA EVOLUTION is not supported: add columns by ALTER TABLE first"
+        )
+    tokens.expect("INTO")
+    table = TableName(tokens.names())
+    alias = _alias(tokens, ("USING",))
+    tokens.expect("USING")
+    enclosed = tokens.word() == "("
+    source = tokens.text_in_parentheses("the source") if enclosed else _source_name(tokens)
+    source_alias = _alias(tokens, ("ON",))
+    tokens.expect("ON")
+    condition = tokens.text_until({"WHEN"}, "a condition")
+    clauses = []
+    while tokens.word() == "WHEN":
+        clauses.append(_clause(tokens))
+    if not clauses:
+        tokens.fail("expected WHEN")
+    return MergeInto(table, alias, source, source_alias, condition, tuple(clauses))
+
+
+def _source_name(tokens: Tokens) -> str:
+    """Step over the name of a table, with a time if there is one."""
+    first = tokens.at
+    tokens.names()
+    tokens.accept("FOR")
+    if tokens.word(1) == "AS" and tokens.word(2) == "OF":
+        tokens.at += 4
+    return tokens.text(first)
+
+
+def _clause(tokens: Tokens) -> Clause:
+    tokens.expect("WHEN")
+    when: ClauseType = "matched"
+    if tokens.accept("NOT", "MATCHED"):
+        when = "not_matched_by_source" if tokens.accept("BY", "SOURCE") else "not_matched"
+        tokens.accept("BY", "TARGET")
+    else:
+        tokens.expect("MATCHED")
+    condition = tokens.text_until({"THEN"}, "a condition") if tokens.accept("AND") else None
+    tokens.expect("THEN")
+    if when == "not_matched":
+        tokens.expect("INSERT")
+        return Clause(when, "insert", condition, _insert_values(tokens))
+    if tokens.one_of("UPDATE", "DELETE") == "DELETE":
+        return Clause(when, "delete", condition)
+    tokens.expect("SET")
+    if tokens.accept("*"):
+        if when == "not_matched_by_source":
+            tokens.fail("UPDATE SET * has no source row here: name the columns")
+        return Clause(when, "update", condition)
+    return Clause(when, "update", condition, _assignments(tokens, {"WHEN"}))
+
+
+def _insert_values(tokens: Tokens) -> tuple[Assignment, ...] | None:
+    if tokens.accept("*"):
+        return None
+    tokens.expect("(")
+    columns = [tokens.names()]
+    while tokens.accept(","):
+        columns.append(tokens.names())
+    tokens.expect(")")
+    tokens.expect("VALUES", "(")
+    values = [tokens.text_until({","}, "a value")]
+    while tokens.accept(","):
+        values.append(tokens.text_until({","}, "a value"))
+    tokens.expect(")")
+    if len(values) != len(columns):
+        tokens.fail(f"INSERT names {len(columns)} columns and has {len(values)} values")
+    return tuple(Assignment(*pair) for pair in zip(columns, values, strict=True))
+
+
+def _assignments(tokens: Tokens, stops: set[str]) -> tuple[Assignment, ...]:
+    result = []
+    while True:
+        column = tokens.names()
+        tokens.expect("=")
+        result.append(Assignment(column, tokens.text_until({",", *stops}, "a value")))
+        if not tokens.accept(","):
+            return tuple(result)
+
+
+def _update(tokens: Tokens) -> Update:
+    tokens.expect("UPDATE")
+    table = TableName(tokens.names())
+    alias = _alias(tokens, ("SET",))
+    tokens.expect("SET")
+    return Update(table, alias, _assignments(tokens, {"WHERE"}), _where(tokens))
+
+
+def _delete(tokens: Tokens) -> Delete:
+    tokens.expect("DELETE", "FROM")
+    table = TableName(tokens.names())
+    return Delete(table, _alias(tokens, ("WHERE",)), _where(tokens))
+
+
+def _where(tokens: Tokens) -> str | None:
+    return tokens.rest("a condition") if tokens.accept("WHERE") else None
+
+
+def _alias(tokens: Tokens, stops: tuple[str, ...]) -> str | None:
+    if tokens.accept("AS"):
+        return tokens.name()
+    return tokens.name() if tokens.is_name() and tokens.word() not in stops else None
+
+
+def _insert(tokens: Tokens) -> Insert:
+    tokens.expect("INSERT")
+    overwrite = tokens.one_of("INTO", "OVERWRITE") == "OVERWRITE"
+    if tokens.accept("TABLE") or tokens.word() != "DIRECTORY":
+        table = TableName(tokens.names())
+    else:
+        tokens.fail("expected a table")
+    partition = ddl_parser.partition_spec(tokens) if tokens.word() == "PARTITION" else {}
+    if tokens.accept("IF", "NOT", "EXISTS"):
+        tokens.fail("INSERT OVERWRITE ... IF NOT EXISTS is not supported")
+    if tokens.word() == "REPLACE":
+        tokens.fail("INSERT INTO ... REPLACE WHERE is not supported: use DELETE, then INSERT")
+    by_name = tokens.accept("BY", "NAME")
+    columns = None
+    if not by_name and tokens.word() == "(" and tokens.word(1) not in {*_QUERY_WORDS, "("}:
+        tokens.expect("(")
+        columns = tokens.name_list()
+    query = tokens.rest("a query")
+    return Insert(table, query, overwrite, columns, by_name, partition)
