@@ -69,6 +69,7 @@ __all__ = [
     "key_parts",
     "log_blocks",
     "log_records",
+    "lost_keys",
     "match_changes",
     "metadata_groups",
     "nearest_rows",
@@ -410,6 +411,9 @@ class KeyTagger:
         """For each incoming key its row in that file; null where it has not one."""
     def locations(self) -> pa.Int32Array:
         """For each incoming key its location, null where it was not found."""
+
+def lost_keys(before: Any, after: Any) -> pa.StringArray:
+    """The keys of a file that its next version lacks. Both are batches with a column of keys."""
 
 @final
 class BaseFile:

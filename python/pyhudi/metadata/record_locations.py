@@ -111,6 +111,10 @@ def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
         touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
         live = _standing(task.after, touched)
         return live, _without(touched, live)
+    if task.previous is not None and task.gained_at is None and not task.gains:
+        before, after = (_read_keys(task, base, []) for base in (task.previous, task.base))
+        lost = _native.lost_keys(before, after)
+        return lost.slice(0, 0), lost
     old = _read_keys_before(task)
     if old is None:
         new = _keys(task, task.base, [])
@@ -156,10 +160,13 @@ def _keys(task: KeysTask, base: str | None, logs: list[str]) -> pa.Array[Any]:
 
 
 def _key_batches(task: KeysTask, base: str | None, logs: list[str]) -> Iterator[pa.Array[Any]]:
-    reader = _native.read_keys(
+    return (batch.column(0) for batch in _read_keys(task, base, logs))
+
+
+def _read_keys(task: KeysTask, base: str | None, logs: list[str]) -> _native.BatchReader:
+    return _native.read_keys(
         task.recording.storage.native, base=base, logs=logs, schema=task.schema
     )
-    return (batch.column(0) for batch in reader)
 
 
 def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:

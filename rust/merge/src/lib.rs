@@ -33,4 +33,4 @@ pub use key_map::{BaseOutcome, KeyMap, MergeCounts};
 pub use ordering::{MergeError, MergeMode, MergeRules, OrderingRows};
 pub use records::{Encoder, Keys, Records, Standing};
 pub use row_matcher::{Found, Location, RowMatcher, key_bucket};
-pub use tagger::KeyTagger;
+pub use tagger::{KeyTagger, lost_keys};

@@ -3,10 +3,42 @@
 use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 
-use arrow::array::{Array, Int32Array, Int64Array, StringArray};
+use arrow::array::{Array, Int32Array, Int64Array, StringArray, StringBuilder};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+
+/// The keys of a file that its next version lacks. As a rule the rows of both are in one order, so that
+/// few keys have to be looked for.
+///
+/// # Errors
+/// Those of `before`.
+pub fn lost_keys<E>(
+    before: impl Iterator<Item = Result<StringArray, E>>,
+    after: &[StringArray],
+) -> Result<StringArray, E> {
+    let mut stayed = after
+        .iter()
+        .flat_map(|keys| keys.iter().flatten())
+        .peekable();
+    let mut unmatched = StringBuilder::new();
+    for keys in before {
+        for key in keys?.iter().flatten() {
+            if stayed.next_if_eq(&key).is_none() {
+                unmatched.append_value(key);
+            }
+        }
+    }
+    let tagger = KeyTagger::new(unmatched.finish());
+    for keys in after {
+        tagger.probe(keys, 0);
+    }
+    let locations = tagger.locations();
+    let pairs = tagger.keys.iter().zip(&locations);
+    Ok(pairs
+        .filter_map(|(key, found)| key.filter(|_| found.is_none()).map(Some))
+        .collect())
+}
 
 /// Ends a chain of rows with one key.
 const NO_ROW: u32 = u32::MAX;
@@ -132,5 +164,37 @@ impl KeyTagger {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         locations.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(before: &[&[&str]], after: &[&[&str]]) -> Vec<String> {
+        let arrays = |parts: &[&[&str]]| -> Vec<StringArray> {
+            parts.iter().map(|keys| keys.to_vec().into()).collect()
+        };
+        let before = arrays(before).into_iter().map(Ok::<_, ()>);
+        let lost = lost_keys(before, &arrays(after)).unwrap();
+        lost.iter().flatten().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn keys_that_the_next_version_lacks_are_lost() {
+        let before: &[&[&str]] = &[&["a", "b", "c"], &[], &["d", "e"]];
+        assert_eq!(lost(before, before), [""; 0]);
+        assert_eq!(lost(before, &[&["a", "c"], &["d"]]), ["b", "e"]);
+        assert_eq!(lost(before, &[]), ["a", "b", "c", "d", "e"]);
+        // Rows that moved, new ones among them.
+        assert_eq!(lost(before, &[&["d", "x", "a", "y", "b"]]), ["c", "e"]);
+        // Of a key's rows one stays.
+        assert_eq!(lost(&[&["a", "b", "a"]], &[&["b", "a"]]), [""; 0]);
+    }
+
+    #[test]
+    fn errors_of_the_old_keys_are_passed_on() {
+        let before = [Ok(vec!["a"].into()), Err("damage")];
+        assert_eq!(lost_keys(before.into_iter(), &[]), Err("damage"));
     }
 }

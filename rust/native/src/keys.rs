@@ -223,6 +223,21 @@ pub fn parts_with_keys<'py>(
     Array::to_data(&found).to_pyarrow(py)
 }
 
+#[pyfunction]
+pub fn lost_keys<'py>(
+    py: Python<'py>,
+    before: &Bound<'py, PyAny>,
+    after: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (before, after) = (source(before)?, source(after)?);
+    let keys = |batch: SliceResult<RecordBatch>| one_text(&batch.map_err(slice_error)?).cloned();
+    let lost = py.released(|| {
+        let after = after.map(keys).collect::<PyResult<Vec<_>>>()?;
+        pyhudi_merge::lost_keys(before.map(keys), &after)
+    })??;
+    Array::to_data(&lost).to_pyarrow(py)
+}
+
 fn one_text(batch: &RecordBatch) -> PyResult<&StringArray> {
     (batch.num_columns() == 1)
         .then(|| batch.column(0).as_string_opt::<i32>())

@@ -66,8 +66,8 @@ mod _native {
     use super::json::json_shape;
     #[pymodule_export]
     use super::keys::{
-        KeyTagger, add_keys, combine, format_times, key_parts, parse_times, parts_with_keys,
-        shown_text, with_meta_columns,
+        KeyTagger, add_keys, combine, format_times, key_parts, lost_keys, parse_times,
+        parts_with_keys, shown_text, with_meta_columns,
     };
     #[pymodule_export]
     use super::look::{

@@ -3,7 +3,7 @@
 use arrow::array::RecordBatch;
 use pyhudi_avro::EncodedRows;
 use pyhudi_format::hfile::{HFileOptions, write_hfile};
-use pyhudi_format::log::{BlockType, avro_content};
+use pyhudi_format::log::{AvroContent, BlockType};
 
 use crate::adapt::{adapt, check_required};
 use crate::base_options::Codec;
@@ -45,7 +45,8 @@ impl DataBlocks {
 
 /// The rows of the block that is being filled.
 pub(crate) enum Waiting {
-    Encoded(DataBlocks, Vec<EncodedRows>),
+    Avro(AvroContent),
+    Hfile(Vec<EncodedRows>),
     Parquet(Box<ParquetForm>, Vec<RecordBatch>),
 }
 
@@ -56,16 +57,21 @@ impl Waiting {
                 Box::new(ParquetForm::of_block(avro_schema, codec, old_lists)?),
                 Vec::new(),
             ),
-            other => Self::Encoded(other, Vec::new()),
+            DataBlocks::Hfile => Self::Hfile(Vec::new()),
+            DataBlocks::Avro | DataBlocks::Changes => Self::Avro(AvroContent::default()),
         })
     }
 
     /// Adds rows, and says how many bytes they have.
     pub(crate) fn add(&mut self, batch: &RecordBatch, avro_schema: &str) -> Result<usize> {
         match self {
-            Self::Encoded(_, rows) => {
-                let encoded = pyhudi_avro::encode(batch, avro_schema)
-                    .map_err(|error| SliceError::Schema(error.to_string()))?;
+            Self::Avro(content) => {
+                let encoded = encoded(batch, avro_schema)?;
+                content.extend(encoded.iter());
+                Ok(encoded.bytes().len())
+            }
+            Self::Hfile(rows) => {
+                let encoded = encoded(batch, avro_schema)?;
                 let bytes = encoded.bytes().len();
                 rows.push(encoded);
                 Ok(bytes)
@@ -82,14 +88,15 @@ impl Waiting {
     /// The content of a block with the rows added so far, which then are gone.
     pub(crate) fn content(&mut self, path: &str, avro_schema: &str) -> Result<Vec<u8>> {
         match self {
-            Self::Encoded(DataBlocks::Hfile, rows) => hfile(&std::mem::take(rows), avro_schema),
-            Self::Encoded(_, rows) => {
-                let rows = std::mem::take(rows);
-                Ok(avro_content(rows.iter().flat_map(EncodedRows::iter)))
-            }
+            Self::Avro(content) => Ok(std::mem::take(content).finish()),
+            Self::Hfile(rows) => hfile(&std::mem::take(rows), avro_schema),
             Self::Parquet(form, rows) => parquet(form, &std::mem::take(rows), path, avro_schema),
         }
     }
+}
+
+fn encoded(batch: &RecordBatch, avro_schema: &str) -> Result<EncodedRows> {
+    pyhudi_avro::encode(batch, avro_schema).map_err(|error| SliceError::Schema(error.to_string()))
 }
 
 fn parquet(

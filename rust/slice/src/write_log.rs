@@ -8,8 +8,8 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int32Type, Int64Type,
 };
 use pyhudi_format::log::{
-    BlockType, DeleteRecord, HeaderKey, OrderingValue, big_endian, delete_content, delete_list,
-    positions_text, write_block,
+    BlockType, DeleteRecord, HeaderKey, OrderingValue, around_content, big_endian, delete_content,
+    delete_list, positions_text,
 };
 use pyhudi_store::{Store, StoreError, StoreWriter};
 
@@ -262,12 +262,14 @@ impl<'a> LogWriter<'a> {
             header.push((HeaderKey::RecordPositions, text));
             header.push((HeaderKey::BaseFileInstantTimeOfRecordPositions, base));
         }
-        let mut block = Vec::with_capacity(content.len() + options.avro_schema.len() + 128);
-        write_block(&mut block, kind, &header, content);
-        self.current.size += block.len() as u64;
-        self.out
-            .write_all(&block)
-            .map_err(|source| SliceError::Store(StoreError::of_stream(&self.current.path, source)))
+        let (head, tail) = around_content(kind, &header, content.len());
+        for part in [&head, content, &tail] {
+            self.current.size += part.len() as u64;
+            self.out.write_all(part).map_err(|source| {
+                SliceError::Store(StoreError::of_stream(&self.current.path, source))
+            })?;
+        }
+        Ok(())
     }
 
     /// Goes on in a new file when this one is full.

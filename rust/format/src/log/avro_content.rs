@@ -94,18 +94,41 @@ fn inflate_schema(cursor: &mut Cursor<'_>) -> Result<String> {
 /// The content of an Avro data block with these records. Fewer than 2³¹ records, each shorter
 /// than 2³¹ bytes.
 pub fn avro_content<'a>(records: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut out = CONTENT_VERSION.to_be_bytes().to_vec();
-    out.extend_from_slice(&[0; 4]);
-    let mut count = 0_u32;
-    for record in records {
-        out.extend_from_slice(&(record.len() as u32).to_be_bytes());
-        out.extend_from_slice(record);
-        count += 1;
+    let mut content = AvroContent::default();
+    content.extend(records);
+    content.finish()
+}
+
+/// The content of an Avro data block that grows.
+#[derive(Debug, Default)]
+pub struct AvroContent {
+    count: u32,
+    bytes: Vec<u8>,
+}
+
+impl AvroContent {
+    /// The content, within the limits of [`avro_content`].
+    pub fn finish(mut self) -> Vec<u8> {
+        self.extend([]);
+        if let Some(place) = self.bytes.get_mut(4..8) {
+            place.copy_from_slice(&self.count.to_be_bytes());
+        }
+        self.bytes
     }
-    if let Some(place) = out.get_mut(4..8) {
-        place.copy_from_slice(&count.to_be_bytes());
+}
+
+impl<'a> Extend<&'a [u8]> for AvroContent {
+    fn extend<T: IntoIterator<Item = &'a [u8]>>(&mut self, records: T) {
+        if self.bytes.is_empty() {
+            self.bytes.extend(CONTENT_VERSION.to_be_bytes());
+            self.bytes.extend([0; 4]);
+        }
+        for record in records {
+            self.bytes.extend((record.len() as u32).to_be_bytes());
+            self.bytes.extend_from_slice(record);
+            self.count += 1;
+        }
     }
-    out
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod scanner;
 mod window;
 mod write;
 
-pub use avro_content::{AvroRecords, CONTENT_VERSION, avro_content, avro_records};
+pub use avro_content::{AvroContent, AvroRecords, CONTENT_VERSION, avro_content, avro_records};
 pub use avro_stream::AvroStream;
 pub use block::LogBlock;
 pub use block_type::BlockType;
@@ -29,4 +29,4 @@ pub use delete_record::{DeleteRecord, OrderingValue, big_endian};
 pub use header::{Header, HeaderKey};
 pub use positions::{positions_text, row_positions};
 pub use scanner::{Corruption, LogScanner};
-pub use write::{FORMAT_VERSION, MAGIC, rollback_block, write_block};
+pub use write::{FORMAT_VERSION, MAGIC, around_content, rollback_block, write_block};

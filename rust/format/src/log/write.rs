@@ -17,22 +17,30 @@ pub fn write_block(
     header: &[(HeaderKey, &str)],
     content: &[u8],
 ) {
-    let start = out.len();
-    out.extend_from_slice(&MAGIC);
-    let length_at = out.len();
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&FORMAT_VERSION.to_be_bytes());
-    out.extend_from_slice(&block_type.ordinal().to_be_bytes());
-    Header::encode(out, header);
-    out.extend_from_slice(&(content.len() as u64).to_be_bytes());
+    let (head, tail) = around_content(block_type, header, content.len());
+    out.extend_from_slice(&head);
     out.extend_from_slice(content);
-    Header::encode(out, &[]);
-    let trailing = (out.len() - start) as u64;
-    out.extend_from_slice(&trailing.to_be_bytes());
-    let length = trailing - MAGIC.len() as u64;
-    if let Some(place) = out.get_mut(length_at..length_at + 8) {
-        place.copy_from_slice(&length.to_be_bytes());
-    }
+    out.extend_from_slice(&tail);
+}
+
+/// What stands before and after the content of a block, for those who do not copy it.
+pub fn around_content(
+    block_type: BlockType,
+    header: &[(HeaderKey, &str)],
+    content_len: usize,
+) -> (Vec<u8>, Vec<u8>) {
+    let (mut start, mut head) = (MAGIC.to_vec(), Vec::new());
+    head.extend_from_slice(&FORMAT_VERSION.to_be_bytes());
+    head.extend_from_slice(&block_type.ordinal().to_be_bytes());
+    Header::encode(&mut head, header);
+    head.extend_from_slice(&(content_len as u64).to_be_bytes());
+    let mut tail = Vec::new();
+    Header::encode(&mut tail, &[]);
+    let length = (8 + head.len() + content_len + tail.len()) as u64;
+    start.extend_from_slice(&length.to_be_bytes());
+    start.append(&mut head);
+    tail.extend_from_slice(&(length + MAGIC.len() as u64).to_be_bytes());
+    (start, tail)
 }
 
 /// Appends the command block that makes readers drop `target_instant` (tables of version 6).
