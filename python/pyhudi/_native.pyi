@@ -766,6 +766,13 @@ class KnownStats:
     """Statistics of files, for `MetadataRecorder.file_facts`."""
 
 @final
+class KeptStats:
+    """Statistics of the same columns of files that stay in memory; files never change."""
+
+    def __new__(cls) -> KeptStats: ...
+    def __len__(self) -> int: ...
+
+@final
 class FileGroupsBuilder:
     """The data files of a table as they are listed, in any order."""
 
@@ -807,6 +814,15 @@ class FileGroups:
         """The files of a group, in the order of their listing. None if there is no such group."""
 
     def has_file(self, partition: str, name: str) -> bool: ...
+    def absent(self, paths: Sequence[str]) -> list[int]:
+        """Positions of the paths without such a file."""
+
+    def absent_of(self, listing: MetadataPartition, partitions: Mapping[str, str]) -> list[str]:
+        """Paths that a `files` partition lists and that are not among the files.
+
+        partitions: the paths of those to compare, by key.
+        """
+
     def total(self) -> tuple[int, int]:
         """Number and bytes of all files."""
 
@@ -854,6 +870,9 @@ class FileSlices:
     def __len__(self) -> int: ...
     def parts(self, start: int, end: int) -> list[SliceParts]:
         """The slices from `start` up to `end`."""
+
+    def file_paths(self) -> list[tuple[str, str, list[tuple[str, bool]]]]:
+        """Partition path, file id and files of each slice: path, and whether it is a log file."""
 
     def take(self, numbers: Sequence[int]) -> FileSlices:
         """The slices of these numbers, in their order."""
@@ -1025,10 +1044,16 @@ class MetadataPartition:
     def all_stats(self, column: str, value_type: pa.DataType) -> pa.RecordBatch:
         """All statistics of a column: file_name, then the columns of `stats`."""
 
-    def known_stats(self, files: Sequence[tuple[str, str]], columns: pa.Schema) -> KnownStats:
+    def known_stats(
+        self,
+        files: Sequence[tuple[str, str]],
+        columns: pa.Schema,
+        kept: KeptStats | None = None,
+    ) -> KnownStats:
         """Of `column_stats`: what it has of the columns of files, given as data partition and path.
 
-        Each file of the index is read once, so ask for all files together.
+        Each file of the index is read once, so ask for all files together. kept: of these columns;
+        files that it has are not looked up, and others are added.
         """
 
     def may_contain(self, partitions: Any, files: Any, keys: Sequence[str]) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyhudi.config.actions import COMMIT, State
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.timeline_layout import LAYOUT_2
 from pyhudi.errors import UnsupportedTableFeature
-from pyhudi.slices.file_slice import BaseFile, LogFile, Selection
+from pyhudi.slices.file_slice import BaseFile, LogFile, LogFiles, Selection
 from pyhudi.slices.file_slices import FileSlices, slices_table, snapshot_slice
 from pyhudi.slices.slice_builder import FileGroups
 from pyhudi.timeline.commit_metadata import CommitMetadata
@@ -35,6 +36,37 @@ NAME_PARTS = st.lists(
     max_size=7,
 ).map("".join)  # fmt: skip
 NAMES = st.one_of(NAME_PARTS, st.text(max_size=20))
+
+
+def test_log_files_of_slice_are_equal_to_their_objects() -> None:
+    names = [f".f1_00{number}.log.1_0-1-2" for number in range(3)]
+    builder = _native.FileGroupsBuilder("parquet")
+    builder.add("p", [(f"p/{name}", 7, 0) for name in names])
+    (group,) = FileGroups(builder.finish(), appended=False).values()
+    parts = [(name, f"00{number}", "0-1-2", 7, 1, "") for number, name in enumerate(names)]
+    logs = LogFiles("p", "f1", parts, appended=False)
+    assert logs == tuple(group.logs)
+    assert tuple(group.logs) == logs
+    assert logs == LogFiles("p", "f1", list(parts), appended=False)
+    assert logs != LogFiles("p", "f1", parts, appended=True)
+    assert hash(logs) == hash(tuple(group.logs))
+    assert (logs[-1], logs[1:]) == (group.logs[-1], tuple(group.logs[1:]))
+    assert pickle.loads(pickle.dumps(logs)) == tuple(group.logs)
+
+
+def test_absent_files_are_those_that_are_not_listed() -> None:
+    listed = [".f1_001.log.1_0-1-2", ".f1_001.log.2_0-1-2", "f1_0-1-2_001.parquet", ".f1_002.log.1"]
+    builder = _native.FileGroupsBuilder("parquet")
+    builder.add("p/q", [(f"p/q/{name}", 7, 0) for name in listed])
+    builder.add("", [("f1_0-1-2_003.parquet", 7, 0)])
+    groups = builder.finish()
+    others = [
+        "p/q/.f1_003.log.1_0-1-2", "p/q/.f1_001.log.1_0-1-3", "p/q/.f2_001.log.1_0-1-2",
+        "p/f1_0-1-2_001.parquet", "f1_0-1-2_001.parquet", "p/q/f1_0-1-2_002.parquet", "p/q/x",
+        "p/q/.f1_001.log.1_0-1-2.cdc",
+    ]  # fmt: skip
+    paths = [*others, *(f"p/q/{name}" for name in listed), "f1_0-1-2_003.parquet"]
+    assert groups.absent(paths) == list(range(len(others)))
 
 
 @settings(max_examples=300, deadline=None)

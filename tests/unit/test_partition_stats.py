@@ -114,6 +114,40 @@ def test_records_are_hudis_to_the_field(name: str, tmp_path: Path) -> None:
     assert compared == {(p, c) for p in (COLUMN_STATS, PARTITION_STATS) for c in columns.names}
 
 
+def test_open_handle_keeps_statistics_of_files(tmp_path: Path) -> None:
+    """They are those that a handle finds which is opened for each commit, beside other writers."""
+
+    def rows(turn: int) -> pa.Table:
+        return pa.table({"id": [f"k{turn % 4}", "z"], "p": ["a", "b"], "v": [turn * 7 % 10, -turn]})
+
+    axes: dict[str, Any] = {"key": "id", "partition_by": "p", "type": "mor"}
+    kept, opened = tmp_path / "kept", tmp_path / "opened"
+    table = pyhudi.create_table(kept, rows(0), **axes)
+    pyhudi.create_table(opened, rows(0), **axes)
+    other = pyhudi.open_table(kept)
+    for turn in range(1, 9):
+        (table if turn % 3 else other).upsert(rows(turn))
+        pyhudi.open_table(opened).upsert(rows(turn))
+        if turn == 5:
+            other.compact()
+            pyhudi.open_table(opened).compact()
+        assert bounds(kept) == bounds(opened)
+    values = [value for value, _ in table.storage.kept._values.values()]
+    (stats_of_files,) = [value for value in values if isinstance(value, _native.KeptStats)]
+    table.upsert(rows(8))
+    count = len(stats_of_files)
+    table.upsert(rows(8))
+    # Of its two log files; it looks up no other.
+    assert len(stats_of_files) == count + 2
+
+
+def bounds(base: Path) -> dict[str, Any]:
+    opened = pyhudi.open_table(base)
+    index = MetadataTable(opened.storage, opened.config, opened.state.timeline)
+    fields = [pa.field("id", pa.string()), pa.field("v", pa.int64())]
+    return {field.name: stats(index.partition(PARTITION_STATS), field) for field in fields}
+
+
 def test_bounds_of_a_partition_become_narrower(tmp_path: Path) -> None:
     unpack("v9_cow_all_stats", tmp_path)
     base = tmp_path / "v9_cow_all_stats"

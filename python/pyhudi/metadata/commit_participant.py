@@ -186,19 +186,20 @@ class MetadataParticipant(CommitParticipant):
             return
         remove_delta_commit(open_metadata_table(table), instant)
 
-    def list_files(self, table: TableSnapshot, matches: Callable[[str], bool]) -> Iterable[str]:
-        """Return the listed files. The methods that keep the table in sync report damage."""
+    def find_unlisted(
+        self, table: TableSnapshot, listed: _native.FileGroups, wanted: Callable[[str], bool]
+    ) -> Iterable[str]:
+        """Return files of `files`. The methods that keep the table in sync report damage."""
         if FILES not in table.config.metadata_partitions:
             return []
         try:
             try:
-                return _list_files(MetadataTable.for_plan(table), matches)
+                return MetadataTable.for_plan(table).find_unlisted(listed, wanted)
             except (HudiError, OSError):
                 # Other writers may have cleaned its files since it was opened.
                 storage, config, timeline = table.storage, table.config, table.timeline
-                return _list_files(
-                    MetadataTable(storage, config, timeline, for_write=True), matches
-                )
+                opened = MetadataTable(storage, config, timeline, for_write=True)
+                return opened.find_unlisted(listed, wanted)
         except (HudiError, OSError):
             return []
 
@@ -238,12 +239,6 @@ class MetadataParticipant(CommitParticipant):
     def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
         """Run the metadata table's own services."""
         run_services(table, None if commit is None else commit.metadata_table)
-
-
-def _list_files(metadata: MetadataTable, matches: Callable[[str], bool]) -> list[str]:
-    paths = [path for path in metadata.data_partitions() if matches(path)]
-    files = metadata.data_files(paths)
-    return [file.path for path in paths for file in files[path]]
 
 
 def _record_files(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -258,6 +258,11 @@ class MetadataTable:
                 path = paths[key]
                 files[path].append(Entry(f"{path}/{name}" if path else name, size, 0))
         return files
+
+    def find_unlisted(self, listed: _native.FileGroups, wanted: Callable[[str], bool]) -> list[str]:
+        """Return paths of files of some data partitions that are not among listed ones."""
+        partitions = {path or NO_PATH: path for path in self.data_partitions() if wanted(path)}
+        return listed.absent_of(self.partition(FILES), partitions)
 
     @staticmethod
     def _of_data_partition(slices: Iterable[FileSlice], path: str) -> list[FileSlice]:

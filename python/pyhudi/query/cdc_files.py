@@ -288,7 +288,7 @@ class ChangeFiles:
 
     def _base_under(
         self, instant: Instant, partition: str, stat: WriteStat
-    ) -> tuple[BaseFile | None, tuple[LogFile, ...]]:
+    ) -> tuple[BaseFile | None, Sequence[LogFile]]:
         """Return the base file below a log file, and log files between them that the stat omits.
 
         A slice with a pending compaction has no base file, and the stat names none: then the

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
 import pyarrow as pa
 
@@ -109,6 +110,68 @@ class LogFile:
         return self.appended or self.instant == base_instant
 
 
+class LogFiles(Sequence[LogFile]):
+    """The log files of a slice from their parts in the core: each is made when it is read.
+
+    A slice may have hundreds, and most operations on it need only their number.
+    """
+
+    __slots__ = ("_appended", "_file_id", "_partition", "_parts")
+
+    def __init__(
+        self, partition: str, file_id: str, parts: Sequence[FileParts], *, appended: bool
+    ) -> None:
+        """`appended`: whether commits append to existing log files."""
+        self._partition = partition
+        self._file_id = file_id
+        self._parts = parts
+        self._appended = appended
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    @overload
+    def __getitem__(self, at: int) -> LogFile: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[LogFile, ...]: ...
+    def __getitem__(self, at: int | slice) -> LogFile | tuple[LogFile, ...]:
+        if isinstance(at, slice):
+            return tuple(map(self._file, self._parts[at]))
+        return self._file(self._parts[at])
+
+    def __iter__(self) -> Iterator[LogFile]:
+        return map(self._file, self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LogFiles):
+            return self._fields == other._fields
+        return isinstance(other, tuple) and tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[type[tuple[LogFile, ...]], tuple[tuple[LogFile, ...]]]:
+        return tuple, (tuple(self),)
+
+    @property
+    def _fields(self) -> tuple[str, str, Sequence[FileParts], bool]:
+        return self._partition, self._file_id, self._parts, self._appended
+
+    def _file(self, parts: FileParts) -> LogFile:
+        return log_file(self._partition, self._file_id, parts, appended=self._appended)
+
+
+def log_file(partition: str, file_id: str, parts: FileParts, *, appended: bool) -> LogFile:
+    """Return a log file from its parts in the core."""
+    name, instant, write_token, size, version, suffix = parts
+    return LogFile(
+        partition, name, file_id, instant, version or 0, write_token, suffix, size, appended
+    )
+
+
 LOG_ORDER = attrgetter("instant", "version", "write_token", "suffix")
 """Sort key of log files: oldest first (`HoodieLogFile.LogFileComparator`, 1.2.0)."""
 
@@ -121,7 +184,7 @@ class FileSlice:
     file_id: str
     base_instant: str
     base: BaseFile | None
-    logs: tuple[LogFile, ...] = field(default=())
+    logs: Sequence[LogFile] = field(default=())
     """Oldest first, without CDC files."""
 
     @property
@@ -132,7 +195,7 @@ class FileSlice:
     @property
     def files(self) -> tuple[BaseFile | LogFile, ...]:
         """Its base file, if it has one, and its log files."""
-        return self.logs if self.base is None else (self.base, *self.logs)
+        return (*self.logs,) if self.base is None else (self.base, *self.logs)
 
     @property
     def size(self) -> int:

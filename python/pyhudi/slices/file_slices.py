@@ -131,6 +131,13 @@ class FileSlices(Sequence[FileSlice]):
         bases = (slice_.base for slice_ in self)
         return pa.array([None if base is None else base.whole_size for base in bases], pa.int64())
 
+    def file_paths(self) -> list[tuple[str, str, list[tuple[str, bool]]]]:
+        """Return partition path, file id and files of each slice.
+
+        Of a file, its path and whether it is a log file.
+        """
+        return self.native.file_paths()
+
     def take(self, numbers: Sequence[int]) -> FileSlices:
         """Return the slices of these numbers, in their order."""
         return self._with(self.native.take(numbers))

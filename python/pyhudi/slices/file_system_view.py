@@ -214,6 +214,15 @@ class FileSystemView:
         partition, _, name = path.rpartition("/")
         return self._groups.has_file(partition, name)
 
+    def find_absent(self, paths: list[str]) -> list[int]:
+        """Return the positions of the paths of data files that are not listed."""
+        return self._groups.absent(paths)
+
+    @property
+    def listed(self) -> _native.FileGroups:
+        """All listed files, in the core; the view's check has not run on them."""
+        return self._groups
+
     def count_files(self, partition: str) -> int:
         """Return the number of a partition's data files, committed or not."""
         return self._groups.files_in(partition)

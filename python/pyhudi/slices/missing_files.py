@@ -30,7 +30,6 @@ from pyhudi.slices.file_system_view import FileSystemView, NamedFile
 from pyhudi.slices.listing import PartitionFilter
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.commit_metadata import CommitFile
 
 GO_ON = (
     "check() lists all missing files; check(repair=True) rebuilds a metadata table that "
@@ -111,23 +110,14 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
 
     Most of them were cleaned. This iterates over many commits with many files each.
     """
-    for commit, files in timeline.files_of_commits():
+    for commit, named in timeline.paths_of_commits():
         time = (commit.completed if timeline.completes_in_names else None) or commit.requested
-        for file in files:
+        for at in view.find_absent(named.paths):
+            file = NamedFile(named.paths[at], named.file_ids[at])
             if not view.includes_partition(file.partition):
                 continue
-            for path in _paths(file):
-                if not view.has_file(path) and not view.is_superseded(path, file.file_id, time):
-                    yield NamedFile(path, file.file_id)
-
-
-def _paths(file: CommitFile) -> Iterator[str]:
-    """Yield the paths of a written file, and of the base file of its slice."""
-    if file.path and file.is_written:
-        yield file.path
-        if file.base_file:
-            folder, slash, _ = file.path.rpartition("/")
-            yield f"{folder}{slash}{file.base_file.rpartition('/')[2]}"
+            if not view.is_superseded(file.path, file.file_id, time):
+                yield file
 
 
 def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
@@ -135,9 +125,9 @@ def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[Named
     if not table.participants or not table.timeline.may_have_archived:
         return
     for participant in table.participants:
-        for path in participant.list_files(table, view.includes_partition):
+        for path in participant.find_unlisted(table, view.listed, view.includes_partition):
             parsed = _parse(path.rpartition("/")[2])
-            if parsed is None or view.has_file(path):
+            if parsed is None:
                 continue
             if table.timeline.is_before_start(parsed.instant):
                 yield NamedFile(path, parsed.file_id)

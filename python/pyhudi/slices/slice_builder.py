@@ -10,7 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pyhudi.slices.file_slice import BaseFile, FileParts, FileSlice, LogFile, SliceParts
+from pyhudi.slices.file_slice import (
+    BaseFile,
+    FileParts,
+    FileSlice,
+    LogFile,
+    LogFiles,
+    SliceParts,
+    log_file,
+)
 
 if TYPE_CHECKING:
     from pyhudi import _native
@@ -70,14 +78,6 @@ def base_file(partition: str, file_id: str, parts: FileParts) -> BaseFile:
     return BaseFile(partition, name, file_id, instant, write_token, size)
 
 
-def log_file(partition: str, file_id: str, parts: FileParts, *, appended: bool) -> LogFile:
-    """Return a log file from its parts in the core."""
-    name, instant, write_token, size, version, suffix = parts
-    return LogFile(
-        partition, name, file_id, instant, version or 0, write_token, suffix, size, appended
-    )
-
-
 def file_slice(parts: SliceParts, *, appended: bool) -> FileSlice:
     """Return a file slice from its parts in the core."""
     partition, file_id, instant, base, logs = parts
@@ -86,7 +86,7 @@ def file_slice(parts: SliceParts, *, appended: bool) -> FileSlice:
         file_id,
         instant,
         None if base is None else base_file(partition, file_id, base),
-        tuple(log_file(partition, file_id, log, appended=appended) for log in logs),
+        LogFiles(partition, file_id, logs, appended=appended) if logs else (),
     )
 
 

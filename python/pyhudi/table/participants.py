@@ -16,6 +16,7 @@ from pyhudi.storage.storage import Entry
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
 if TYPE_CHECKING:  # Reading needs none of it.
+    from pyhudi import _native
     from pyhudi.schema.commit_schema import CommitSchema
     from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -133,12 +134,16 @@ class CommitParticipant:
         A failed clean is executed again, so all or a part of this may be done already.
         """
 
-    def list_files(
+    def find_unlisted(
         self,
         table: TableSnapshot,  # noqa: ARG002
+        listed: _native.FileGroups,  # noqa: ARG002
         wanted: Callable[[str], bool],  # noqa: ARG002
     ) -> Iterable[str]:
-        """Return paths of the table's files in the requested partitions, if it lists files."""
+        """Return paths of the table's files that a listing of storage does not have.
+
+        wanted: a test of the partition path. Only a participant that lists files knows any.
+        """
         return ()
 
     def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:  # noqa: ARG002

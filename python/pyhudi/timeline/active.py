@@ -32,8 +32,10 @@ from pyhudi.timeline.archive import Archive
 from pyhudi.timeline.commit_metadata import (
     CommitFile,
     CommitMetadata,
+    NamedPaths,
     commit_metadata_of,
     decode_commit_files,
+    paths_of_files,
 )
 from pyhudi.timeline.content_checks import check_content
 from pyhudi.timeline.instant_range import InstantRange
@@ -395,13 +397,31 @@ class Timeline:
 
         The core decodes commits that are not cached. Raises as `commit_metadata` does.
         """
+        for some in self._portions():
+            yield from zip(some, self._files_of(some), strict=True)
+
+    def paths_of_commits(self) -> Iterator[tuple[Instant, NamedPaths]]:
+        """Yield every commit with the paths that it names, oldest first, as `files_of_commits`."""
+        for some in self._portions():
+            keys = [(self._storage.uri, f"{self.path(commit)}#paths") for commit in some]
+            cached = [self._cache.get(key) for key in keys]
+            unread = [commit for commit, paths in zip(some, cached, strict=True) if paths is None]
+            read = map(paths_of_files, self._files_of(unread) if unread else ())
+            for commit, key, known in zip(some, keys, cached, strict=True):
+                paths: NamedPaths = next(read) if known is None else known
+                if known is None:
+                    self._cache.put(key, paths, weight=len(paths.paths) // 4 + 1)
+                yield commit, paths
+
+    def _portions(self) -> Iterator[Sequence[Instant]]:
         for first in range(0, len(self.commits), _READ_AT_ONCE):
-            some = self.commits[first : first + _READ_AT_ONCE]
-            cached = [self._files_from_cache(commit) for commit in some]
-            unread = [commit for commit, files in zip(some, cached, strict=True) if files is None]
-            read = iter(self._read_files(unread))
-            for commit, files in zip(some, cached, strict=True):
-                yield commit, next(read) if files is None else files
+            yield self.commits[first : first + _READ_AT_ONCE]
+
+    def _files_of(self, commits: Sequence[Instant]) -> Iterator[tuple[CommitFile, ...]]:
+        cached = [self._files_from_cache(commit) for commit in commits]
+        unread = [commit for commit, files in zip(commits, cached, strict=True) if files is None]
+        read = iter(self._read_files(unread))
+        return (next(read) if files is None else files for files in cached)
 
     def _files_from_cache(self, commit: Instant) -> tuple[CommitFile, ...] | None:
         path = self.path(commit)

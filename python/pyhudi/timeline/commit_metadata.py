@@ -142,6 +142,30 @@ class CommitFile(NamedTuple):
     """Paths and sizes of CDC files."""
 
 
+class NamedPaths(NamedTuple):
+    """The files that a commit names, with the base file of each log file's slice."""
+
+    paths: list[str]
+    """Relative to the table."""
+    file_ids: list[str]
+    """The file group of each."""
+
+
+def paths_of_files(files: Iterable[CommitFile]) -> NamedPaths:
+    """Return the paths of written files. Change logs are not among them."""
+    named = NamedPaths([], [])
+    for file in files:
+        if not (file.path and file.is_written):
+            continue
+        named.paths.append(file.path)
+        named.file_ids.append(file.file_id)
+        if file.base_file:
+            folder, slash, _ = file.path.rpartition("/")
+            named.paths.append(f"{folder}{slash}{file.base_file.rpartition('/')[2]}")
+            named.file_ids.append(file.file_id)
+    return named
+
+
 @dataclass(frozen=True)
 class CommitMetadata:
     """The content of a commit, delta commit or replace commit, or a workload profile."""

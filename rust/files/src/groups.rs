@@ -343,13 +343,35 @@ impl FileGroups {
 
     /// Whether a partition has a data file of this name.
     pub fn contains(&self, partition: &str, name: &str) -> bool {
-        let (FileName::Base { file_id, .. } | FileName::Log { file_id, .. }) =
-            parse_name(name, self.listed.extension)
+        let (FileName::Base {
+            file_id, instant, ..
+        }
+        | FileName::Log {
+            file_id, instant, ..
+        }) = parse_name(name, self.listed.extension)
         else {
             return false;
         };
-        self.find(partition, file_id)
-            .is_some_and(|group| self.files(group).any(|(_, file)| file.name() == name))
+        let (Some(group), Some(instant)) = (
+            self.find(partition, file_id),
+            self.listed.instants.find(instant),
+        ) else {
+            return false;
+        };
+        // A slice may have hundreds of log files, few of one instant.
+        (self.numbers(group))
+            .filter(|number| {
+                self.raw(*number)
+                    .is_some_and(|file| file.instant == instant)
+            })
+            .filter_map(|number| self.file(number))
+            .any(|file| self.includes(file.kind) && file.name() == name)
+    }
+
+    /// Whether there is a data file of this path.
+    pub fn has_path(&self, path: &str) -> bool {
+        let (partition, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.contains(partition, name)
     }
 
     /// Number of data files, and their bytes.

@@ -36,7 +36,7 @@ pub use self::locations::{KeyLocations, key_locations, record_locations};
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{StatsSource, column_stats, column_stats_scan};
 pub use self::write::{
-    ExpressionFilter, ExpressionStats, FileEntry, FileFacts, KnownStats, Location,
+    ExpressionFilter, ExpressionStats, FileEntry, FileFacts, KeptStats, KnownStats, Location,
     MetadataLogOptions, Recorder, RestOfPartition, WrittenFile, compact_metadata_group,
     expression_filter, expression_stats, file_facts, forget_files, known_stats, locations,
     record_rows_schema, secondary_changes, statistics_gaps, write_metadata_base,

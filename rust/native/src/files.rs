@@ -34,6 +34,9 @@ type Parts<'py> = (
     Vec<FileParts<'py>>,
 );
 
+/// Partition path, file id, and files: paths, and whether each is a log file.
+type SlicePaths<'a> = (&'a str, &'a str, Vec<(String, bool)>);
+
 #[pyclass(frozen, module = "pyhudi._native")]
 pub struct FileGroupsBuilder(Mutex<files::FileGroupsBuilder>);
 
@@ -143,6 +146,41 @@ impl FileGroups {
 
     fn has_file(&self, partition: &str, name: &str) -> bool {
         self.0.contains(partition, name)
+    }
+
+    fn absent(&self, paths: &Bound<'_, PyList>) -> PyResult<Vec<usize>> {
+        let mut absent = Vec::new();
+        for (at, path) in paths.iter().enumerate() {
+            let path = path.cast::<PyString>()?.to_cow()?;
+            if !self.0.has_path(&path) {
+                absent.push(at);
+            }
+        }
+        Ok(absent)
+    }
+
+    fn absent_of(
+        &self,
+        py: Python<'_>,
+        listing: PyRef<'_, MetadataPartition>,
+        partitions: HashMap<String, String>,
+    ) -> PyResult<Vec<String>> {
+        let listing = &listing.0;
+        py.released(|| {
+            let keys: Vec<String> = partitions.keys().cloned().collect();
+            let mut absent = Vec::new();
+            pyhudi_metadata::each_file(listing, Some(&keys), |key, name, _, is_deleted| {
+                let Some(partition) = partitions.get(key).filter(|_| !is_deleted) else {
+                    return;
+                };
+                if !self.0.contains(partition, name) {
+                    let slash = if partition.is_empty() { "" } else { "/" };
+                    absent.push(format!("{partition}{slash}{name}"));
+                }
+            })?;
+            Ok(absent)
+        })?
+        .map_err(slice_error)
     }
 
     fn total(&self, py: Python<'_>) -> PyResult<(usize, i64)> {
@@ -261,6 +299,11 @@ impl FileSlices {
         slices.map(|slice| slice_parts(py, &slice)).collect()
     }
 
+    fn file_paths(&self) -> Vec<SlicePaths<'_>> {
+        let slices = (0..self.0.len()).filter_map(|at| self.0.get(at));
+        slices.map(paths_of_slice).collect()
+    }
+
     fn take(&self, numbers: Vec<usize>) -> Self {
         Self(self.0.take(numbers.into_iter()))
     }
@@ -355,6 +398,16 @@ fn slice_parts<'py>(py: Python<'py>, slice: &SliceParts<'_>) -> PyResult<Parts<'
         base.transpose()?,
         logs.collect::<PyResult<_>>()?,
     ))
+}
+
+fn paths_of_slice(slice: SliceParts<'_>) -> SlicePaths<'_> {
+    let path = |file: &GroupFile<'_>| match slice.partition {
+        "" => file.name(),
+        partition => format!("{partition}/{}", file.name()),
+    };
+    let base = slice.base.iter().map(|base| (path(base), false));
+    let logs = slice.logs.iter().map(|log| (path(log), true));
+    (slice.partition, slice.file_id, base.chain(logs).collect())
 }
 
 /// Many files have few instants and tokens, so each string is stored once.

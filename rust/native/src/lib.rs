@@ -76,7 +76,7 @@ mod _native {
     #[pymodule_export]
     use super::lookup::{KeyReader, LookupCache};
     #[pymodule_export]
-    use super::metadata::{KnownStats, MetadataPartition};
+    use super::metadata::{KeptStats, KnownStats, MetadataPartition};
     #[pymodule_export]
     use super::metadata_write::{
         MetadataRecorder, compact_metadata_group, statistics_gaps, write_metadata_base,

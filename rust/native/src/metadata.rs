@@ -21,6 +21,20 @@ pub struct KnownStats(pub(crate) Arc<metadata::KnownStats>);
 
 /// Partition path and file id.
 type Place = (String, String);
+#[pyclass(frozen, module = "pyhudi._native")]
+pub struct KeptStats(Arc<metadata::KeptStats>);
+
+#[pymethods]
+impl KeptStats {
+    #[new]
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+}
 
 impl MetadataPartition {
     fn table(
@@ -153,14 +167,17 @@ impl MetadataPartition {
         })
     }
 
+    #[pyo3(signature = (files, columns, kept=None))]
     fn known_stats(
         &self,
         py: Python<'_>,
         files: Vec<(String, String)>,
         columns: PyArrowType<Schema>,
+        kept: Option<PyRef<'_, KeptStats>>,
     ) -> PyResult<KnownStats> {
         let columns = Arc::new(columns.0);
-        py.released(|| metadata::known_stats(&self.0, &files, &columns))?
+        let kept = kept.map(|kept| Arc::clone(&kept.0));
+        py.released(|| metadata::known_stats(&self.0, files, &columns, kept))?
             .map(|known| KnownStats(Arc::new(known)))
             .map_err(slice_error)
     }

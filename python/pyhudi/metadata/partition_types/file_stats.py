@@ -23,7 +23,7 @@ from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.bootstrap import WrittenFile, files_with_sources, sources_of
 from pyhudi.slices.file_slice import BootstrapFile
-from pyhudi.storage.storage import Entry
+from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.participants import Clean
 
 _FILES_OF_A_TASK = 64
@@ -111,9 +111,21 @@ class TightTask(RecordTask):
         rest = [(part.partition, path) for part in self.parts for path, _ in part.rest or ()]
         existing_stats = None
         if rest and self.index:
-            existing_stats = open_together(self.index).known_stats(rest, self.parts[0].columns)
+            columns = self.parts[0].columns
+            kept = statistics_cache(self.recording.storage, columns)
+            existing_stats = open_together(self.index).known_stats(rest, columns, kept)
         for part in self.parts:
             yield from replace(part, existing_stats=existing_stats).rows()
+
+
+def statistics_cache(storage: Storage, columns: pa.Schema) -> _native.KeptStats:
+    """Return the statistics of a table's files that a handle keeps, for a set of columns."""
+    key = storage.uri, f"statistics of {columns.to_string(show_field_metadata=False)}"
+    kept: _native.KeptStats | None = storage.kept.get(key)
+    if kept is None:
+        storage.kept.put(key, _native.KeptStats(), weight=1)
+        kept = storage.kept.get(key) or _native.KeptStats()
+    return kept
 
 
 def tight_tasks(

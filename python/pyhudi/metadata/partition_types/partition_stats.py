@@ -56,6 +56,7 @@ from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import earlier_schemas, field_at
 from pyhudi.slices.bootstrap import skeletons
 from pyhudi.slices.file_slice import BootstrapFile, FileSlice
+from pyhudi.slices.file_slices import FileSlices
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.write_tasks import FileGroup
@@ -274,11 +275,31 @@ class RestOfPartitions:
 
     def of(self, partition: str) -> tuple[tuple[str, bool], ...]:
         """Return paths of a partition's files, and whether each is a log file."""
-        return tuple(file for slice_ in self._slices(partition) for file in _files_of_slice(slice_))
+        changed = self._groups_to_leave_out(partition)
+        files = [
+            file
+            for file_id, paths in self._merged_files.get(partition, ())
+            if file_id not in changed
+            for file in paths
+        ]
+        files += (
+            file
+            for slice_ in self._slices_after_compaction(partition)
+            for file in _files_of_slice(slice_)
+        )
+        return tuple(files)
 
     def sources(self, partition: str) -> dict[str, BootstrapFile]:
         """Return the location of the source rows of each skeleton file, by path."""
-        return skeletons(self._slices(partition)) if self._data.config.bootstrap_path else {}
+        if not self._data.config.bootstrap_path:
+            return {}
+        changed, slices = self._groups_to_leave_out(partition), self._merged
+        unchanged = (
+            slice_
+            for slice_ in slices
+            if slice_.partition == partition and slice_.file_id not in changed
+        )
+        return skeletons(unchanged)
 
     @cached_property
     def column_stats_groups(self) -> tuple[FileGroupHandle, ...]:
@@ -336,26 +357,39 @@ class RestOfPartitions:
     def _whole(self) -> _native.MetadataPartition:
         return open_together(self._metadata_table.file_groups(PARTITION_STATS))
 
-    def _slices(self, partition: str) -> Iterator[FileSlice]:
-        """Return slices that are neither replaced nor rewritten. A log file rewrites nothing."""
-        metadata = self._metadata
-        removed = set((metadata.partition_to_replace_file_ids or {}).get(partition, ()))
-        rewritten = dict(_new_bases(metadata.partition_to_write_stats.get(partition, ())))
-        for slice_ in self._merged.get(partition, ()):
-            if slice_.file_id not in removed and slice_.file_id not in rewritten:
-                yield slice_
+    def _groups_to_leave_out(self, partition: str) -> set[str]:
+        """Return file groups that are replaced or rewritten. A log file rewrites nothing."""
+        replaced = self._metadata.partition_to_replace_file_ids or {}
+        return {*replaced.get(partition, ()), *self._new_base_instants(partition)}
+
+    def _new_base_instants(self, partition: str) -> dict[str, str]:
+        return dict(_new_bases(self._metadata.partition_to_write_stats.get(partition, ())))
+
+    def _slices_after_compaction(self, partition: str) -> Iterator[FileSlice]:
+        """Return what was appended to rewritten groups since their compaction was scheduled."""
+        rewritten = self._new_base_instants(partition)
         for slice_ in self._unmerged.get(partition, ()) if rewritten else ():
-            # A compaction leaves what was appended since it was scheduled.
             if slice_.base is None and rewritten.get(slice_.file_id) == slice_.base_instant:
                 yield slice_
 
     @cached_property
-    def _merged(self) -> dict[str, list[FileSlice]]:
-        return _by_partition(self._view.slices())
+    def _merged_files(self) -> dict[str, list[tuple[str, list[tuple[str, bool]]]]]:
+        """The file id and the files of each slice, by partition."""
+        files: dict[str, list[tuple[str, list[tuple[str, bool]]]]] = {}
+        for partition, file_id, paths in self._merged.file_paths():
+            files.setdefault(partition, []).append((file_id, paths))
+        return files
+
+    @cached_property
+    def _merged(self) -> FileSlices:
+        return self._view.slices()
 
     @cached_property
     def _unmerged(self) -> dict[str, list[FileSlice]]:
-        return _by_partition(self._view.iter_newest_slices())
+        slices: dict[str, list[FileSlice]] = {}
+        for slice_ in self._view.iter_newest_slices():
+            slices.setdefault(slice_.partition, []).append(slice_)
+        return slices
 
     @cached_property
     def _view(self) -> FileSystemView:
@@ -378,13 +412,6 @@ def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
         base = None if name.startswith(".") else parse_base_name(name)
         if base is not None:
             yield base.file_id, base.instant
-
-
-def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
-    by_partition: dict[str, list[FileSlice]] = {}
-    for slice_ in slices:
-        by_partition.setdefault(slice_.partition, []).append(slice_)
-    return by_partition
 
 
 def _files_of_slice(slice_: FileSlice) -> Iterator[tuple[str, bool]]:

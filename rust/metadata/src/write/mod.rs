@@ -29,7 +29,7 @@ pub use self::expression::{
     ExpressionFilter, ExpressionStats, expression_filter, expression_stats,
 };
 pub use self::file::{MetadataLogOptions, write_metadata_log};
-pub use self::known::{KnownStats, known_stats};
+pub use self::known::{KeptStats, KnownStats, known_stats};
 pub use self::recorder::{Recorder, record_rows_schema};
 pub use self::records::{FileEntry, Location, locations};
 pub use self::secondary::secondary_changes;

@@ -97,6 +97,10 @@ fn statistics(
     let mut whole = vec![Stats::default(); facts.columns.fields().len()];
     for file in files {
         let found = stats_of(store, file, &facts.columns)?;
+        // A base file of this name may be written again, by the next attempt of its service.
+        if let Some(rest) = facts.rest.as_ref().filter(|_| file.log) {
+            rest.known.keep(&file.path, &found);
+        }
         let name = file_name(&file.path);
         for (field, stats) in facts.columns.fields().iter().zip(found.iter().cloned()) {
             // Hudi finds nothing in a base file without row groups.
