@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from functools import cache
+from tempfile import mkdtemp
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +35,7 @@ def spark_session() -> SparkSession:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", mkdtemp(prefix="pyhudi-warehouse-"))
         .config("spark.sql.session.timeZone", "America/Los_Angeles")  # not what the rows have
         .getOrCreate()
     )

@@ -88,6 +88,8 @@ def test_sql_value_is_cast_for_its_clause_only(spark: SparkSession, trips: Path)
     [
         ("UPDATE trips SET n = 'seven'", SchemaMismatch, "the values do not match the table"),
         ("UPDATE trips SET nn = 7", SchemaMismatch, "the table has no column 'nn'"),
+        ("UPDATE trips SET n = 1, trips.n = 2", ConfigError, "sets the column 'n' twice"),
+        ("SELECT * FROM trips TIMESTAMP AS OF now()", ConfigError, "expected a number"),
         ("UPDATE trips SET id = 'z'", ConfigError, "key or partition columns"),
         ("INSERT INTO trips VALUES ('z', 1)", SchemaMismatch, "the query has 2 columns for id, "),
         ("INSERT INTO trips (id, x) VALUES ('z', 1)", SchemaMismatch, "no column 'x'"),
@@ -175,8 +177,10 @@ def test_sql_calls_procedures(spark: SparkSession, trips: Path) -> None:
 
 
 def test_sql_drop_table_removes_it(spark: SparkSession, trips: Path) -> None:
+    register(spark, "trips", trips)
     sql(spark, "DROP TABLE trips")
     assert not pyhudi.table_exists(trips)
+    assert not spark.catalog.tableExists("trips")
     sql(spark, "DROP TABLE IF EXISTS trips")
 
 

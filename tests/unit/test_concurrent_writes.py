@@ -551,9 +551,9 @@ class TestOnce:
         second = pyhudi.open_table(table.uri, options=table.options)
         rows, looked = rows_of({"e": ("rome", 1)}), idempotency.find_commit_by_id
 
-        def overtaken(*given: Any) -> Any:
+        def overtaken(*given: Any, **named: Any) -> Any:
             monkeypatch.setattr(idempotency, "find_commit_by_id", looked)
-            found = looked(*given)
+            found = looked(*given, **named)
             second.bulk_insert(rows, commit_id="job/1")
             return found
 

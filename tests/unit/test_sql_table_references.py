@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.errors import ConfigError
 from pyhudi.sql.table_references import TableReference, find_tables, replace_tables
 
 
@@ -57,9 +56,10 @@ def test_find_tables_reads_the_time(sql: str, as_of: str) -> None:
     assert as_of not in replace_tables(sql, [first], lambda _: "v")
 
 
-def test_find_tables_time_needs_a_literal() -> None:
-    with pytest.raises(ConfigError, match="expected a number, found 'now"):
-        find_tables("SELECT * FROM a TIMESTAMP AS OF now()")
+def test_find_tables_keeps_the_error_of_a_time_that_is_no_literal() -> None:
+    first, second = find_tables("SELECT * FROM a TIMESTAMP AS OF now() JOIN b")
+    assert "expected a number, found 'now()" in str(first.time_error)
+    assert second.time_error is None
 
 
 def test_find_tables_takes_table_functions() -> None:

@@ -153,10 +153,12 @@ class _SqlRunner:
                 return None if text is None else stack.enter_context(self._views(text))
 
             def values(assignments: Sequence[Assignment]) -> dict[str, Any]:
-                return {
-                    _column(assignment, statement): prepare(assignment.value)
-                    for assignment in assignments
-                }
+                columns = [_column(assignment, statement) for assignment in assignments]
+                twice = next((name for name in columns if columns.count(name) > 1), None)
+                if twice is not None:
+                    raise ConfigError(f"a clause sets the column {twice!r} twice")
+                texts = [prepare(assignment.value) for assignment in assignments]
+                return dict(zip(columns, texts, strict=True))
 
             if isinstance(statement, Delete):
                 clause = SparkClause("matched", "delete", prepare(statement.where))
@@ -212,6 +214,8 @@ class _SqlRunner:
                 if reference.function is not None:
                     raise _not_found(reference.table)
                 return None
+            if reference.time_error is not None:
+                raise reference.time_error
             name = f"_pyhudi_{uuid4().hex[:12]}"
             self._frame(reference, location).createOrReplaceTempView(name)
             made.append(name)

@@ -36,6 +36,7 @@ from pyhudi.sql.statements import (
     DropTable,
     SetProperties,
     Show,
+    TableName,
     Truncate,
 )
 from pyhudi.storage.storage import Storage
@@ -114,7 +115,7 @@ def run(spark: SparkSession, statement: TableChange, location: TableLocation) ->
             drop_table(
                 location.uri, storage_options=location.storage_options, options=location.options
             )
-            register_name(spark, ".".join(statement.table.parts), None)
+            _forget(spark, statement.table)
         case Truncate(partition=partition) if not partition:
             return table.overwrite(table.schema.empty_table())
         case Truncate():
@@ -131,6 +132,15 @@ def run(spark: SparkSession, statement: TableChange, location: TableLocation) ->
             if not statement.if_exists or statement.name in _index_names(table):
                 table.drop_index(statement.name)
     return None
+
+
+def _forget(spark: SparkSession, table: TableName) -> None:
+    """Drop what the session and Spark's catalog have under the name of a dropped table."""
+    name = ".".join(table.parts)
+    if register_name(spark, name, None):
+        spark.catalog.dropTempView(name)
+    if table.path is None and spark.catalog.tableExists(name):
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 def show(spark: SparkSession, statement: Show, location: TableLocation) -> DataFrame:

@@ -30,13 +30,16 @@ _REGISTERED: WeakKeyDictionary[Any, dict[str, TableLocation]] = WeakKeyDictionar
 """The tables of each session by their names in lower case."""
 
 
-def register_name(spark: SparkSession, name: str, location: TableLocation | None) -> None:
-    """Set where the table of a name is in a session; None forgets the name."""
+def register_name(spark: SparkSession, name: str, location: TableLocation | None) -> bool:
+    """Set where the table of a name is in a session, or forget the name.
+
+    Returns whether the name was registered before.
+    """
     names = _REGISTERED.setdefault(spark, {})
-    if location is None:
-        names.pop(name.lower(), None)
-    else:
+    before = names.pop(name.lower(), None)
+    if location is not None:
         names[name.lower()] = location
+    return before is not None
 
 
 def find_table(

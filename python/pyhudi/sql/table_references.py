@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyhudi.errors import ConfigError
 from pyhudi.sql.statements import TableName
 from pyhudi.sql.tokens import Tokens
 
@@ -41,6 +42,8 @@ class TableReference:
     end: int
     as_of: str | None = None
     """The time or instant of TIMESTAMP AS OF and VERSION AS OF."""
+    time_error: ConfigError | None = None
+    """The error if that is no literal. Other formats than Hudi may allow it."""
     has_alias: bool = False
     function: str | None = None
     """One of `TABLE_FUNCTIONS`; the table is its first argument."""
@@ -141,20 +144,23 @@ def _reference(tokens: Tokens) -> TableReference | None:
         name = table.parts[-1].lower()
         return _function(tokens, first, name) if name in TABLE_FUNCTIONS else None
     end = tokens.end(tokens.at - 1)
-    as_of = None
+    as_of = time_error = None
     ahead = 1 if tokens.word() == "FOR" else 0
     is_time = tokens.word(ahead) in {"TIMESTAMP", "SYSTEM_TIME", "VERSION", "SYSTEM_VERSION"}
     if is_time and tokens.word(ahead + 1) == "AS" and tokens.word(ahead + 2) == "OF":
         tokens.at += ahead + 3
         if tokens.word() in {"TIMESTAMP", "DATE"} and tokens.is_string(1):
             tokens.at += 1
-        as_of = tokens.string() if tokens.is_string() else str(tokens.integer())
+        try:
+            as_of = tokens.string() if tokens.is_string() else str(tokens.integer())
+        except ConfigError as error:
+            time_error = error
         end = tokens.end(tokens.at - 1)
     # `TABLE trips` takes no alias, and no other clause names it.
     follows_table = tokens.word(first - tokens.at - 1) == "TABLE"
     is_alias = tokens.is_name() and tokens.word() not in _NO_ALIAS
     has_alias = follows_table or is_alias or tokens.word() == "AS"
-    return TableReference(table, tokens.start(first), end, as_of, has_alias)
+    return TableReference(table, tokens.start(first), end, as_of, time_error, has_alias)
 
 
 def _function(tokens: Tokens, first: int, name: str) -> TableReference:
