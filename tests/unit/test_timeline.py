@@ -326,7 +326,7 @@ def test_load_parses_equal_listings_once(properties: dict[str, str]) -> None:
     storage = MemoryStorage({path("1.commit.requested"): b"", path("other"): b""}, modified_ms=1)
     first, second = Timeline.load(storage, config), Timeline.load(storage, config)
     assert second.instants is first.instants
-    assert second.beside == first.beside
+    assert second.other_entries == first.other_entries
     storage.put(path("1.inflight"), b"")
     storage.put(path("2.commit.requested"), b"")
     third = Timeline.load(storage, config)

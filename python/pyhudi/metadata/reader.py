@@ -127,7 +127,9 @@ class MetadataTable:
         return opened or cls(data.storage, data.config, data.timeline, for_write=True)
 
     @classmethod
-    def beside(cls, data: TableSnapshot, opened: TableSnapshot, files: FileSource) -> MetadataTable:
+    def of_snapshots(
+        cls, data: TableSnapshot, opened: TableSnapshot, files: FileSource
+    ) -> MetadataTable:
         """Return that of a data table which is in sync with a commit. Both are current."""
         return cls(data.storage, data.config, data.timeline, opened=opened, files=files)
 

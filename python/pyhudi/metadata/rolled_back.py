@@ -34,7 +34,7 @@ def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Ro
     if can_roll_back(table, {rollback.target}):
         return False
     # The write is pending already: its own delta commit does not count.
-    listed = MetadataTable.beside(
+    listed = MetadataTable.of_snapshots(
         table.reload(), metadata_table, ListedOnce(metadata_table.storage)
     )
     partitions = rollback.record["partitionMetadata"]

@@ -82,7 +82,9 @@ def run_services(data: TableSnapshot, synced: TableSnapshot | None = None) -> No
 def _run(data: TableSnapshot, options: MetadataOptions) -> None:
     metadata_table = open_metadata_table(data)
     observe(metadata_table)
-    remove_staged(metadata_table.storage, metadata_table.timeline.beside[1], metadata_table.clock)
+    remove_staged(
+        metadata_table.storage, metadata_table.timeline.other_entries[1], metadata_table.clock
+    )
     if compaction.complete_pending(metadata_table, record_compaction()):
         metadata_table = metadata_table.reload()
     if cleaning.complete_pending(metadata_table):
@@ -102,7 +104,7 @@ def _may_be_due(
 ) -> bool:
     """Return whether any service may have something to do. Reads no storage."""
     timeline = metadata_table.timeline
-    if timeline.pending() or any(is_staged(file.name) for file in timeline.beside[1]):
+    if timeline.pending() or any(is_staged(file.name) for file in timeline.other_entries[1]):
         return True
     policy = _archiving_policy(data, options, lambda _: _oldest(data.timeline))
     return (

@@ -269,7 +269,7 @@ def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
         raise SchemaMismatch(msg)
     old, new = slot.column_type.simple, column_type.simple
     if old == new:
-        # Internal schemas have no units of times in some releases: `timestamp` is both.
+        # In some releases, internal schemas have one type `timestamp` for all units.
         old, new = _logical(slot.column_type) or old, _logical(column_type) or new
         if old == new:
             return slot

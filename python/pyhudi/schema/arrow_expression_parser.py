@@ -1,8 +1,9 @@
 """Parses a `pyarrow.compute.Expression` into a tree, and the tree into a condition.
 
-pyarrow shows an expression only as a string, but pickles it in Arrow's own form, with each literal
-as a value of its type: one row, whose schema metadata lists the calls. An expression that is not
-certain to be understood has no tree, and prunes nothing: pyarrow applies the filter in any case.
+pyarrow has no API to inspect an expression. Its pickled form is one row in Arrow's format: the
+columns are the literals with their types, and the schema metadata lists the calls. If the parser
+does not understand an expression, there is no tree and the filter prunes nothing; pyarrow still
+applies it.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class _Parts:
 def condition_implied_by(node: Node, schema: pa.Schema) -> Condition:
     """Return a condition that every row satisfies for which an expression is true.
 
-    The expression may be stricter. It fits the schema.
+    The expression may exclude more rows. It must fit the schema.
     """
     match node:
         case Call("and_kleene", (left, right)):
@@ -199,7 +200,7 @@ def condition_of(node: Node, schema: pa.Schema) -> Condition | None:
     """Return the condition that equals an expression; None if filters have no such condition.
 
     Both are true, false and null for the same rows, except for floating-point numbers: conditions
-    compare those by the rule of `predicate_comparisons.py`. The expression fits the schema.
+    compare those by the rule of `predicate_comparisons.py`. The expression must fit the schema.
     """
     match node:
         case Call("and_kleene" | "or_kleene" as name, (left, right)):

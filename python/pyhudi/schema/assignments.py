@@ -1,7 +1,7 @@
 """The values that an operation assigns: SQL expressions and Python values as Arrow expressions.
 
-SQL expressions are those of filters (`sql_evaluator.py`). No value changes on its way into a
-column, except that a computed or literal float is rounded to the nearest of its type.
+SQL expressions are those of filters (`sql_evaluator.py`). An assignment never changes a value
+silently, except that a computed or literal float is rounded to the column's type.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _read(string: str, data_type: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
         return of_text(string, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise SchemaMismatch(f"{what}: {string!r} is no {data_type}: {error}") from error
+        raise SchemaMismatch(f"{what}: {string!r} is not a valid {data_type}: {error}") from error
 
 
 def _operand(sql: str, names: Names, what: str) -> Operand:

@@ -1,4 +1,4 @@
-"""Named types in an Avro schema: inlined wherever they are used, and defined once again.
+"""Inlines the named types of an Avro schema at each use, and defines each of them once again.
 
 A change of a schema applies to one path, and not to every use of its type. Names and namespaces
 are Avro's (`Schema.Names`, 1.11).

@@ -1,7 +1,7 @@
 """Columns with ids in JSON: reads and writes an Avro schema and an internal schema side by side.
 
-Types are the Avro schema's, so that nothing of them is lost; the internal schema adds ids. Forms:
-`SerDeHelper` and `AvroInternalSchemaConverter` (`InternalSchemaConverter` in Hudi 1.2.0).
+Types come from the Avro schema, so that no property is lost; the internal schema adds the ids.
+Formats: `SerDeHelper` and `AvroInternalSchemaConverter` (`InternalSchemaConverter` in Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _plain(name: str, avro: Json, internal: Json, *, all_types: bool) -> Plain:
     rich, simple = internal_types(name, avro)
     if isinstance(internal, str) and internal in (rich, simple):
         return Plain(avro, internal)
-    # Hudi's own type changes write the simple form, in every release.
+    # Hudi's own type changes write the simple name, in every release.
     internal_type = rich if all_types and not isinstance(internal, str) else simple
     if not internal_type:
         msg = f"hoodie.schema.on.read.enable: Hudi of this table version has no type {rich}"
@@ -149,7 +149,7 @@ def _avro_field(slot: Slot) -> Json:
 
 
 def document(column_type: ColumnType) -> Json:
-    """Return a type in the internal schema's form."""
+    """Return a type in the internal schema's format."""
     match column_type:
         case Plain():
             return column_type.internal

@@ -29,7 +29,7 @@ class Plain:
 
     @property
     def simple(self) -> str:
-        """The internal schema's name for it in every release; else Hudi 1.2's."""
+        """Its name in the internal schemas of every release; else its name in Hudi 1.2."""
         name = self.avro["type"] if isinstance(self.avro, dict) else self.avro
         rich, simple = internal_types(name, self.avro)
         return simple or rich
@@ -118,7 +118,7 @@ _TYPES = frozenset(
 
 
 def internal_types(avro_name: str, avro: Json) -> tuple[str, str]:
-    """Return the names of an Avro type in internal schemas: Hudi 1.2's, and every release's ("").
+    """Return the names of an Avro type in internal schemas: Hudi 1.2's, and every release's or "".
 
     Raises `UnsupportedTableFeature` for a type without a name.
     """

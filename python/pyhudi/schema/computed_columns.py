@@ -28,7 +28,7 @@ class SetValue:
     data_type: pa.DataType
     """The column's type."""
     is_column: bool
-    """It is another column without a computation, of which no value may change."""
+    """Whether it is another column without a computation: its values must not change."""
 
     def cast_to_column(self, values: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
         """Cast the expression's values to the column's type. Raises `SchemaMismatch`."""

@@ -32,7 +32,7 @@ _WIDER = {
     "long": ("long", "float", "double"),
     "float": ("float", "double"),
 }
-"""The types as which every release of Hudi reads a narrower number."""
+"""The wider types as which every release of Hudi reads a type of number."""
 
 
 def check_mode(mode: str) -> None:
@@ -229,7 +229,7 @@ def _child(values: pa.StructArray, field: pa.Field[Any], path: str) -> pa.Array[
         if not field.nullable and values.null_count == len(values):
             field = field.with_nullable(True)
         return _nulls(len(values), field, name)
-    # `field` would show what is below a null struct.
+    # `field` would return the values below a null struct.
     return _fill_array(values.flatten()[at], field.type, name)
 
 

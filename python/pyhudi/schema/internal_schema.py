@@ -43,7 +43,7 @@ class Column:
     """The fields of a struct by name; of an array `element`, of a map `value`."""
 
     def name_of(self, part_id: int) -> str | None:
-        """Return the name of the part with an id; or None."""
+        """Return the name of the part with an id, or None."""
         return next((name for name, part in self.parts.items() if part.id == part_id), None)
 
 
@@ -63,7 +63,8 @@ Map = tuple[Source, ...]
 """The source of each column of the table in files of one schema version."""
 
 FileNames = tuple[tuple[Map, ...], tuple[tuple[str, int | None], ...], str]
-"""The maps and versions of an `Evolution`, and the instant of the base file: what the core takes.
+"""The maps and versions of an `Evolution`, and the instant of the base file: arguments of the Rust
+core.
 """
 
 
@@ -182,8 +183,8 @@ def _newest_file(storage: Storage, timeline: Timeline) -> str | None:
 def _was_archived(timeline: Timeline, instant: str) -> bool:
     """Return whether an instant that left the timeline was archived as a commit.
 
-    Hudi leaves the history file of a commit that a rollback or a restore removed. A commit older
-    than the archive is unknown: it counts.
+    Hudi keeps the history file of a commit that a rollback or a restore removed. A commit older
+    than the archive counts, because nothing records its state.
     """
     commits = timeline.archive.commits(InstantRange(until=instant))
     return not commits or commits[-1].requested == instant
@@ -217,8 +218,8 @@ def _time_of(version_id: int) -> str:
 def _commit_versions(timeline: Timeline, history: Mapping[str, Column]) -> dict[str, Column]:
     """Return the version of each active commit whose own record differs from the history.
 
-    Also of commits before the first version: a service that was scheduled before it and executed
-    after it may have its columns.
+    Commits before the first version are included: a service that was scheduled before it and
+    executed after it may have its columns.
     """
     parsed: dict[str, Column] = {}
     versions: dict[str, Column] = {}
@@ -261,7 +262,7 @@ def _source(field: pa.Field, table: Column, version: Column) -> Source:
         return Source(field.name, field.name, ())
     stored = version.name_of(mine.id)
     if stored is None:
-        # Another column may have the name today: its values must not be returned.
+        # Another column may have this name now: its values must not be returned.
         return Source(field.name, None if field.name in version.parts else field.name, ())
     return Source(field.name, stored, _parts(field.type, mine, version.parts[stored]))
 

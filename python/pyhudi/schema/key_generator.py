@@ -39,7 +39,7 @@ GENERATORS = (SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP, CUSTOM, GLOBAL_DELETE)
 """Types of key generators that pyhudi writes with."""
 
 
-_SPELLED_OUT = (COMPLEX, GLOBAL_DELETE)
+_PREFIXED = (COMPLEX, GLOBAL_DELETE)
 """Generators with keys `field:value,…`; with one field it depends on the release."""
 
 _HINT = "Write to this table with Apache Hudi."
@@ -50,7 +50,7 @@ _PLAIN_SINGLE_COMPLEX_KEYS = frozenset({6, 8})
 
 @dataclass(frozen=True)
 class KeySpec:
-    """How the rows of one table get their keys."""
+    """The rules by which the rows of a table get their keys."""
 
     generator: str
     """One of `GENERATORS`."""
@@ -208,7 +208,7 @@ def depends_on_rows(config: TableConfig) -> bool:
     """
     if len(config.record_key_fields) != 1 or not config.populate_meta_fields:
         return False
-    return check_key_generator(config) in _SPELLED_OUT or not _is_named(config)
+    return check_key_generator(config) in _PREFIXED or not _is_named(config)
 
 
 def _has_field_prefix(config: TableConfig, generator: str, stored: bool | None) -> bool:  # noqa: FBT001
@@ -216,7 +216,7 @@ def _has_field_prefix(config: TableConfig, generator: str, stored: bool | None) 
         return True
     if stored is not None:
         return stored
-    if generator not in _SPELLED_OUT:
+    if generator not in _PREFIXED:
         return False
     return generator == GLOBAL_DELETE or config.version.code not in _PLAIN_SINGLE_COMPLEX_KEYS
 
@@ -290,9 +290,9 @@ def _check_spelled(name: str, data_type: pa.DataType) -> None:
 
 
 def _check_not_null_path(name: str, column: pa.ChunkedArray[Any]) -> None:
-    """Raise `SchemaMismatch` for strings with the path of null, which would be read as null.
+    """Raise `SchemaMismatch` for strings whose partition path is that of null.
 
-    Hudi writes them, and reads null (1.2.0).
+    Hudi writes them, and reads them back as null (1.2.0).
     """
     if not (at.is_string(column.type) or at.is_large_string(column.type)):
         return

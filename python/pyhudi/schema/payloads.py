@@ -2,11 +2,11 @@
 
 `config/merge_mode.py` decides which of two records wins; this module has the other rules of a table
 for two records of one key. Sources: `PartialUpdateHandler`, `BufferedRecordMergerFactory` and the
-payload classes of Hudi 1.2.0. For tables before version 9 those let every delete win, and every
-record after a delete count.
+payload classes of Hudi 1.2.0. Before table version 9, these classes let every delete win, and every
+record after a delete.
 
-A value of a registered merger that does not fit its column is an error and never null, because a
-compaction would keep what a cast makes of it.
+If a registered merger returns a value that does not fit its column, pyhudi raises an error. A null
+in its place would become permanent with the next compaction.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ _MODEL = EVENT_TIME_PAYLOAD.removesuffix("DefaultHoodieRecordPayload")
 
 @dataclass(frozen=True)
 class FieldMerge:
-    """How to merge two records of one key, beyond one of them winning.
+    """The rules for merging two records of one key column by column.
 
     Picklable if the merger is.
     """

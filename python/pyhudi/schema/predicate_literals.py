@@ -69,7 +69,7 @@ def as_strings(values: Sequence[Any], data_type: pa.DataType) -> pa.Array[Any] |
     try:
         return pa.array(values, data_type)
     except (pa.ArrowException, ValueError):
-        return None  # one by one it is said which
+        return None  # the conversion of single values names the invalid one
 
 
 def fits_column(literal: pa.Scalar, data_type: pa.DataType) -> bool:

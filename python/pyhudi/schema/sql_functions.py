@@ -118,7 +118,7 @@ def _substring(
     start: Operand,
     length: Operand = Literal(2**31),  # noqa: B008 - frozen
 ) -> Value:
-    """Positions begin at 1, and at the end if negative; what is before the string is cut off."""
+    """Return a substring. Positions begin at 1; negative positions count from the end."""
     value = _string_operand(what, operand, "substring")
     first, count = (
         _literal_argument(what, argument, "substring", int) for argument in (start, length)

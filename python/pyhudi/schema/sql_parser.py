@@ -116,7 +116,7 @@ def _quote_text(sql: str) -> str:
 
 
 def _parse_error_text(error: SqlglotError) -> str:
-    """Return the message without names of the parser's, and without the underlined position."""
+    """Return sqlglot's message without names of its classes and without the marked position."""
     message = _INNER.sub("an operand is missing", str(error).split("\n", 1)[0])
     return _TOKEN.sub(
         lambda match: "the end" if match[1] == "SENTINEL" else repr(match[1]), message

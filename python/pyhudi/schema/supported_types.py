@@ -24,13 +24,13 @@ from pyhudi.input.vectors import is_vector
 from pyhudi.schema.table_schema import OPERATION_FIELD
 
 OWN_PREFIX = "_pyhudi_"
-"""Prefix of internal columns that rows have during a write."""
+"""Prefix of the names of internal columns during a write."""
 
 MAX_DIGITS = 38
 """Maximum digits of Spark's decimals, and so of Hudi's."""
 
 _MAX_LEVELS = 30
-"""Avro JSON of more nested structs is too deep to be read back."""
+"""Maximum nesting of structs: deeper Avro JSON cannot be read back."""
 _OWN = frozenset({*META_COLUMNS, OPERATION_FIELD, IS_DELETED})
 """Hudi's own columns, in lower case."""
 

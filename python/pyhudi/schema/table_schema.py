@@ -1,4 +1,4 @@
-"""The table's schema: its sources, and what a reader sees of it.
+"""The table's schema: its sources, and the columns that a reader gets.
 
 No rows are read here, and the Rust core translates types. Order of the sources as in
 `TableSchemaResolver` (Hudi 1.2.0).
@@ -68,7 +68,7 @@ def is_meta(name: str) -> bool:
 
 
 def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
-    """Return the column of a name, or the struct field of a dotted path; or None."""
+    """Return the column of a name or the struct field of a dotted path, or None."""
     if path in schema.names:
         return schema.field(path)
     root, *names = path.split(".")
@@ -277,7 +277,7 @@ def _parse(avro: str) -> Mapping[str, Any]:
 
 
 def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return one row of an Avro schema's defaults that values are compared with; None without any.
+    """Return the defaults of an Avro schema as one row, to compare values with; or None.
 
     Null defaults are left out. Defaults of bytes and of decimals are nulls, which equal nothing: in
     Hudi the bytes of a value never equal those of a default (`Objects.equals` of a buffer or a
@@ -295,8 +295,8 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
         data_type = schema.field(name).type
         if pa.types.is_nested(data_type) or isinstance(default, dict | list):
             raise UnsupportedTableFeature(
-                f"{name} has a default of type {data_type}, which partial updates would "
-                "have to compare with",
+                f"{name} has a default of type {data_type}, with which a partial update "
+                "cannot compare values",
             )
         defaults[name] = (
             pa.nulls(1, data_type) if _of_bytes(data_type) else _default(default, data_type, name)

@@ -129,7 +129,7 @@ def _require(properties: Mapping[str, str], name: str) -> str:
 
 
 def _as_option(name: str) -> str:
-    """Return a hint that also helps while a table is created."""
+    """Return a hint for opening and for creating a table."""
     return f'Give options={{"{name}": "…"}} to create_table or open_table.'
 
 
@@ -241,7 +241,7 @@ def _local_of_number(values: pa.Array[Any], rules: TimeRules, name: str) -> pa.A
         millis = pc.multiply_checked(pc.fill_null(numbers, 1), factor)
         return _at_zone(pc.divide(millis, divisor), str(rules.output_zone))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"column {name!r} of type {values.type} is no {rules.timestamp_type}: {error}"
+        msg = f"column {name!r} of type {values.type} is not {rules.timestamp_type}: {error}"
         raise SchemaMismatch(msg) from error
 
 

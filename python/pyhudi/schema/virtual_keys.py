@@ -2,7 +2,7 @@
 
 Their files have the meta columns, all null, and no bloom filter; key columns identify a record.
 Hudi supports less for them (`HoodieTableMetaClient.validateTableProperties`, `HoodieIndexUtils`,
-Hudi 1.2.0), and pyhudi refuses some more by name.
+Hudi 1.2.0), and pyhudi supports a little less than Hudi.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HINT = "Write to this table with Apache Hudi."
 
 
 def virtual_keys(config: TableConfig) -> tuple[str, ...]:
-    """Return the columns of the key of rows without a stored one; none in other tables."""
+    """Return the key columns of a table without stored keys; empty for other tables."""
     return () if config.populate_meta_fields else config.record_key_fields
 
 

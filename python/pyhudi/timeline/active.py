@@ -43,9 +43,9 @@ from pyhudi.timeline.layout_change import AGAIN, MOVING, check_in_force, check_t
 from pyhudi.timeline.listed_instants import InstantIndex, parse_listing, select
 
 _READ_AT_ONCE = 256
-"""Commits per prefetch: storage may be remote."""
+"""Maximum number of commits whose files one prefetch reads."""
 _STATS_KEPT = 10_000
-"""Cached write stats of one timeline's commits, some 10 MB."""
+"""Maximum number of cached write stats of one timeline, about 10 MB."""
 
 
 class Timeline:
@@ -64,7 +64,7 @@ class Timeline:
         self._layout = layout
         self.archive: Archive = archive
         """The archived instants; read on demand."""
-        # The archive after an instant last left this timeline.
+        # The archive when an instant of this timeline was last archived.
         self._later: Archive | None = None
         self._files = index.files
         self.instants: tuple[Instant, ...] = index.instants
@@ -77,15 +77,16 @@ class Timeline:
         self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
-        """For a timeline that was cut: no instant after this time counts."""
+        """The time at which this timeline was cut; later instants do not count. None if it is
+        whole."""
         self.uncut: Timeline = self
-        """For a timeline that was cut: the whole one."""
+        """The whole timeline, if this one was cut."""
         self.keys_counted = ""
         """The table's property about its keys (`key_uniqueness.py`)."""
         self._newest: CommitMetadata | None = None
         self._read = LruCache(_STATS_KEPT)
-        self.beside: tuple[Paths, Entries] = ([], [])
-        """Other content of its directory when it was listed: directories, and other files."""
+        self.other_entries: tuple[Paths, Entries] = ([], [])
+        """The directories and other files that the listing of its directory had."""
 
     @classmethod
     def load(
@@ -94,18 +95,18 @@ class Timeline:
         """List the timeline's directory. A table without instants has an empty timeline.
 
         Raises `TimelineMoved` if the table's layout has changed, `CorruptTable` if the directory is
-        missing, unless it `may_be_missing`, and the errors of `check_whole` if that check is free,
-        or the timeline is empty.
+        missing, unless it `may_be_missing`, and the errors of `check_whole`, which runs if it needs
+        no request or if the timeline is empty.
         """
         layout = config.layout
         folders, entries = storage.list_dir(layout.folder)
-        index, beside = parse_listing(storage, config, entries)
-        if not index.files or any(entry.name == MOVING for entry in beside):
+        index, other_entries = parse_listing(storage, config, entries)
+        if not index.files or any(entry.name == MOVING for entry in other_entries):
             check_in_force(storage, layout)
         if not (folders or entries or may_be_missing):
             check_there(storage, layout)
         timeline = cls(storage, layout, index, Archive(storage, config))
-        timeline.beside = (folders, beside)
+        timeline.other_entries = (folders, other_entries)
         timeline.keys_counted = config.properties.get(KEYS, "")
         if not may_be_missing and not (index.files and timeline.completes_in_names):
             timeline.check_whole()
@@ -123,7 +124,7 @@ class Timeline:
         cut.bound = requested
         cut.uncut = self.uncut
         cut.keys_counted = self.keys_counted
-        cut.beside = self.beside
+        cut.other_entries = self.other_entries
         return cut
 
     def without(self, instants: Collection[Instant]) -> Timeline:
@@ -137,7 +138,7 @@ class Timeline:
         timeline = Timeline(self._storage, self._layout, files, self.archive)
         timeline.first_active = self.first_active
         timeline.keys_counted = self.keys_counted
-        timeline.beside = self.beside
+        timeline.other_entries = self.other_entries
         return timeline
 
     def with_reopened(self, times: Collection[str]) -> Timeline:
@@ -150,11 +151,11 @@ class Timeline:
             for file in states.values()
         )
         timeline = Timeline(self._storage, self._layout, files, self.archive)
-        timeline.beside = self.beside
+        timeline.other_entries = self.other_entries
         return timeline
 
     def with_completed(self, instant: str, action: str, completion: str) -> Timeline:
-        """Return the timeline as it is once a pending instant was requested and completed.
+        """Return the timeline after an instant is completed, which need not be on it yet.
 
         Only for a layout whose file names have the completion time.
         """
@@ -170,15 +171,15 @@ class Timeline:
         files += [file for file in added if file.state.rank not in states]
         timeline = Timeline(self._storage, layout, files, self.archive)
         timeline.keys_counted = self.keys_counted
-        timeline.beside = self.beside
+        timeline.other_entries = self.other_entries
         return timeline
 
     def filter_completed(self, *actions: str) -> tuple[Instant, ...]:
-        """Completed instants of the given (completed) actions, of all when none is given."""
+        """Return the completed instants of some actions; of all actions by default."""
         return select(self._completed, actions)
 
     def pending(self, *actions: str) -> tuple[Instant, ...]:
-        """Requested and inflight instants of the given actions, of all when none is given."""
+        """Return the requested and inflight instants of some actions; of all actions by default."""
         return select(self._pending, actions)
 
     @property
@@ -257,11 +258,13 @@ class Timeline:
     @cached_property
     def meta_folder(self) -> tuple[Paths, Entries]:
         """Content of the table's `.hoodie` directory, without this timeline's instants."""
-        return self._storage.list_dir(META_FOLDER) if self.completes_in_names else self.beside
+        return (
+            self._storage.list_dir(META_FOLDER) if self.completes_in_names else self.other_entries
+        )
 
     @cached_property
     def may_have_archived(self) -> bool:
-        """Whether instants may have been archived; takes one listing, until there is an archive."""
+        """Whether instants may have been archived. It lists the archive until it finds one."""
         if not has_known_archive(self._storage, self.archive.folder):
             _, files = self._storage.list_dir(self.archive.folder)
             if not any(file.name != KEEPER for file in files):
@@ -466,7 +469,7 @@ class Timeline:
     def _read_if_archived(self, file: Instant) -> dict[str, Any] | None:
         """Return the content of an instant that was archived after the timeline was listed."""
         if file.is_completed:
-            for archive in filter(None, (self._later, self.archive.afresh())):
+            for archive in filter(None, (self._later, self.archive.reload())):
                 archived = archive.find(file.requested, file.action)
                 if archived is not None:
                     self._later = archive
@@ -497,7 +500,7 @@ class Timeline:
 def has_known_archive(storage: Storage, folder: str) -> bool:
     """Return whether an earlier listing found archived instants, so that none is needed.
 
-    It stays true for a table that was recreated, which then is checked more than necessary.
+    It stays true after a table is recreated. Then it is checked more often than necessary.
     """
     return f"{storage.uri}/{folder}" in storage.listings
 

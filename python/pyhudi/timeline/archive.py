@@ -25,7 +25,7 @@ class Archive:
     """The archived instants of a table."""
 
     def __init__(self, storage: Storage, config: TableConfig) -> None:
-        """Nothing is read yet."""
+        """Create the object. Files are read on demand."""
         self._storage, self._config, self._layout = storage, config, config.layout
         self.folder = config.history_folder
         """Its directory, relative to the table."""
@@ -57,7 +57,7 @@ class Archive:
         """Return archived commits, delta commits and replace commits of a range, oldest first."""
         return tuple(commit for commit in self.instants(span) if commit.action in COMMIT_ACTIONS)
 
-    def afresh(self) -> Archive:
+    def reload(self) -> Archive:
         """Return the current archive."""
         return Archive(self._storage, self._config)
 

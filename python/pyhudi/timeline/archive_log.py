@@ -91,7 +91,7 @@ class ArchiveLogs:
         return entry
 
     def _instant(self, name: str, entry: Mapping[str, Any]) -> Instant | None:
-        """Return the instant of a completed state's record; one without state counts as completed.
+        """Return the instant of the record of a completed state. No state means completed.
 
         Releases before 0.5.1 archived only completed instants and wrote no state.
         """

@@ -2,9 +2,9 @@
 
 A file is `<first instant>_<last instant>_<level>.parquet`; a row has the instant's times, its
 completed action, and its content as Avro containers (`LSMTimeline`, Hudi 1.2.0). Only the needed
-columns, files and row groups are read. If Hudi moved an archive, first and last are arbitrary rows
-(`SevenToEightUpgradeHandler`, 1.2.0), also in files merged from these: a name shows that a file may
-contain a time, never that it does not.
+columns, files and row groups are read. After an upgrade by Hudi (`SevenToEightUpgradeHandler`,
+1.2.0), first and last are arbitrary instants of the file, also in files that were merged from it.
+So a name never proves that a file does not contain a time.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class LsmHistory:
     def _rows(
         self, name: str, columns: Sequence[str], bounds: Sequence[_Bound]
     ) -> list[dict[str, Any]]:
-        """Return rows of a file, without row groups that have none within the bounds."""
+        """Return rows of a file. Row groups outside the bounds are skipped."""
         from pyhudi import _native  # noqa: PLC0415 - tables without archive need no core
 
         path = f"{self._folder}/{name}"
@@ -166,7 +166,7 @@ def _covers(name: str, requested: str) -> bool:
 
 
 def _may_hold(bounds: tuple[str, str], span: InstantRange) -> bool:
-    """Return whether a file of instants between two times, inclusive, can contain some of a range.
+    """Return whether a file with instants from one time to another may have some of a range.
 
     An instant completes after it was requested, so one requested after the end of the range is
     never in it.

@@ -59,7 +59,7 @@ class ArchivedInstant:
 def add_to_history(
     storage: Storage, folder: str, instants: Sequence[ArchivedInstant], check: Check = no_check
 ) -> None:
-    """Add instants to a history, which is created if needed. No instants, no write.
+    """Add instants to a history, and create it if necessary. Without instants, write nothing.
 
     Raises the errors of `check`.
     """
@@ -128,9 +128,10 @@ def _select_files(names: Iterable[str], manifest: Manifest, options: HistoryOpti
 
 
 def _clean(storage: Storage, folder: str, kept_manifests: int, check: Check) -> None:
-    """Remove all but the newest manifests, and the files that only those named.
+    """Remove old manifests, and the files that only they list.
 
-    The directory is listed before the manifests are read: a file that comes later has one.
+    The directory is listed before the manifests are read, so a file that another writer adds in
+    between stays.
     """
     names = [entry.name for entry in storage.list_dir(folder)[1]]
     numbers = sorted(manifest_numbers(storage, folder), reverse=True)

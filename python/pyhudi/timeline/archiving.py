@@ -1,8 +1,8 @@
-"""Move of completed instants from the active timeline to the archive of its layout.
+"""Moves completed instants from the active timeline to the archive of its layout.
 
-The caller decides which ones may go and holds the table's lock. Order of the steps:
+The caller selects the instants and holds the table's lock. Order of the steps:
 `TimelineArchiverV1`, `TimelineArchiverV2` (Hudi 1.2.0). A failure between them leaves instants in
-both places, which readers treat as one, and which the next archiving removes.
+both places. Readers count them once, and the next archiving removes them from the active timeline.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class CommitMetadata:
 
     @property
     def is_service(self) -> bool:
-        """Whether it changed files and no rows, whatever its stats count."""
+        """Whether it rewrote files without changing rows, whatever its stats count."""
         return self.compacted or self.operation_type in _KEEP_SCHEMA
 
     @classmethod
@@ -312,9 +312,9 @@ def commit_metadata_of(record: Mapping[str, Any] | None, path: str) -> CommitMet
 
 
 def decode_commit_files(contents: Sequence[bytes]) -> list[tuple[CommitFile, ...] | None]:
-    """The files that each of the commits names, of the contents of their files.
+    """Return the files that each commit names, from the bytes of its completed file.
 
-    None for a content that `commit_metadata_of` may refuse.
+    None for bytes that `commit_metadata_of` may refuse.
     """
     from pyhudi import _native  # noqa: PLC0415 - JSON timelines work without it
 

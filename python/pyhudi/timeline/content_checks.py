@@ -1,7 +1,8 @@
 """Validation of plans and records on the timeline before they are used.
 
-Other writers wrote them, in any release, so only the values that pyhudi uses are checked: strings,
-and files of partitions of the table in paths. `commit_metadata.py` checks the content of commits.
+Writers of any release wrote them, so only the values that pyhudi uses are checked: strings must be
+strings, and a path must lead to a file in a partition of the table. `commit_metadata.py` checks the
+content of commits.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def check_content(content: Mapping[str, Any], file: Instant, path: str) -> None:
 
 
 def _wrong(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-    """Invalid values: the position, the value, and the expected value."""
+    """Yield each invalid value with its position and the expected value."""
     if isinstance(shape, _Is):
         if not shape.holds(value):
             yield at, value, shape.what
@@ -180,7 +181,7 @@ def _wrong_items(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, st
 
 
 def _wrong_item(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-    """Invalid values of an item of a list or map, which must not be null."""
+    """Yield the invalid values of an item of a list or map, which must not be null."""
     if value is None and not isinstance(shape, _Is):
         yield at, value, "object"
     else:

@@ -27,8 +27,8 @@ class InstantGenerator:
     def next(self) -> str:
         """Return the next instant: the clock's time, or 1 ms after the last one if the clock lags.
 
-        It waits for a clock that lags by less than a second, so that times stay true; a greater
-        lag, such as that of another writer's fast clock, is skipped.
+        If the clock lags by less than a second, it waits, so that instants stay close to real time.
+        It does not wait for a larger lag, which the fast clock of another writer can cause.
         """
         now = self._now()
         if now <= self._last:

@@ -1,4 +1,4 @@
-"""Ranges of time on a timeline: which instants they contain. No storage, no query rules."""
+"""Ranges of time on a timeline, and the instants that they contain. No I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InstantRange:
         return cls(str(int(first) - 1).zfill(len(first)), last, by_completion)
 
     def holds(self, instant: Instant) -> bool:
-        """Return whether an instant is in the range; None as its time is in no range."""
+        """Return whether an instant is in the range; without that time it is in no range."""
         time = self.time_of(instant)
         if time is None:
             return False

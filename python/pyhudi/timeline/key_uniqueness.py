@@ -9,8 +9,8 @@ usually only the newest one is read. A writer that builds a record index has cou
 records the result in the table's properties. Keys of a long history without such records are
 unknown.
 
-It is not detected if a writer of Hudi that looks up keys by partition upserts a key into two of
-them.
+One case is not detected: a writer of Hudi that looks up keys by partition upserts one key into two
+partitions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BRING_NO_COPIES = frozenset(
 
 
 def preserves_key_uniqueness(operation: str | None) -> bool:
-    """Return whether an operation of this name leaves a table's keys as unique as they were."""
+    """Return whether an operation of this name adds no duplicate keys."""
     return operation in _BRING_NO_COPIES
 
 
@@ -112,7 +112,10 @@ class _TooLongError(Exception):
 def _newest_first(
     timeline: Timeline,
 ) -> Iterator[tuple[Instant, Callable[[Instant], CommitMetadata]]]:
-    """Commits in order of completion, if that is known, each with the function that reads it."""
+    """Yield the commits, newest first, each with the function that reads it.
+
+    The order is that of completion, if it is known.
+    """
     active = list(timeline.commits)
     if timeline.completes_in_names:
         active.sort(key=lambda commit: commit.completed or "")

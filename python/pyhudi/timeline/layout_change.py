@@ -1,4 +1,4 @@
-"""A change of the timeline's layout: its detection, and the removal of the old timeline.
+"""Detects a change of the timeline's layout, and removes the old timeline.
 
 A change of the table's version writes the timeline again in the other layout, switches the
 properties, and removes the old timeline. A reader with the old properties would find fewer
@@ -24,7 +24,7 @@ MOVING = ".pyhudi_moving"
 after the last. No release of Hudi takes it for an instant."""
 
 _ARCHIVE = ".hoodie/archived"
-"""That of layout 1. The archive of layout 2 is below its timeline."""
+"""The archive of layout 1. The archive of layout 2 is below its timeline."""
 
 AGAIN = "Open the table again, or refresh the handle."
 

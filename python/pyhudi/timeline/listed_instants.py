@@ -54,7 +54,7 @@ class _Listing(NamedTuple):
     entries: Entries
     timezone: Zone
     instants: InstantIndex
-    beside: Entries
+    other_entries: Entries
 
 
 def parse_listing(
@@ -67,27 +67,27 @@ def parse_listing(
     key = f"{storage.uri}/{config.layout.folder}"
     cached: _Listing | None = storage.listings.get(key)
     if cached and cached.entries == entries and cached.timezone == config.timezone:
-        return cached.instants, cached.beside
-    index, beside = _parse(config, entries)
+        return cached.instants, cached.other_entries
+    index, other_entries = _parse(config, entries)
     if len(entries) <= _MAX_CACHED_FILES:
-        storage.listings[key] = _Listing(entries, config.timezone, index, beside)
-    return index, beside
+        storage.listings[key] = _Listing(entries, config.timezone, index, other_entries)
+    return index, other_entries
 
 
 def _parse(config: TableConfig, entries: Entries) -> tuple[InstantIndex, Entries]:
     parse, start = config.layout.parse, len(config.layout.folder) + 1
     files: list[Instant] = []
-    beside: Entries = []
+    other_entries: Entries = []
     for entry in entries:
         parsed = parse(entry.path[start:])
         if parsed is None:
-            beside.append(entry)
+            other_entries.append(entry)
             continue
         if parsed.completed is None and parsed.is_completed:
             completed = _modification_instant(entry.modified_ms, config.timezone)
             parsed = replace(parsed, completed=completed)
         files.append(parsed)
-    return InstantIndex(files), beside
+    return InstantIndex(files), other_entries
 
 
 def _modification_instant(modified_ms: int, zone: Zone) -> str:

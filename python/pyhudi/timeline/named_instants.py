@@ -1,7 +1,7 @@
-"""Times that name an instant: its requested or its completion time, whichever the caller has.
+"""Times that name an instant by its requested or by its completion time.
 
-Ranges order instants by one of their two times. A caller that has the other one means the same
-instant. Only exact times name one: any other time stays a point in time.
+A range orders instants by one of the two times. If a caller passes exactly the other time of an
+instant, it means that instant. Any other time is a point in time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PlainTime(str):
 def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
     """Return the time by which a range orders the instant that `time` names, else `time` itself.
 
-    A time that is one instant's completion time and another's requested time names the instant that
-    has it as the time that the range is ordered by: so the documented meaning of a bound wins.
+    A time can be the completion time of one instant and the requested time of another. Then the
+    range's own order decides, as the docs of the bounds say.
 
     Args:
         timeline: active and archived instants are looked up.
@@ -39,7 +39,7 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
     Raises:
         HistoryUnavailable: it is the requested time of an archived instant whose completion time
             was not stored.
-        ConfigError: commits that were completed at the same time differ in the time asked for.
+        ConfigError: several commits have that completion time, and different requested times.
     """
     order, other = (
         InstantRange(by_completion=by_completion),
@@ -59,13 +59,13 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
         raise ConfigError(
             f"{time} is the completion time of several commits: "
             f"{', '.join(sorted({instant.requested for instant in named}))}",
-            hint="Give the requested time of the one that is meant.",
+            hint="Pass the requested time of the commit that you mean.",
         )
     (named_time,) = times
     if named_time is None:
         raise HistoryUnavailable(
             f"the archive did not store when the instant {time} was completed",
-            hint="Give its completion time, or no bound.",
+            hint="Pass its completion time, or no bound.",
         )
     return named_time
 
@@ -92,8 +92,8 @@ def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
 def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> None:
     """Raise `HistoryUnavailable` for the requested time of an instant that is not complete.
 
-    It has no position yet in a range by completion times. A range by requested times that begins
-    there would skip its rows.
+    A pending instant has no completion time yet, and a range by requested times that begins with it
+    would skip its rows.
     """
     pending = timeline.pending() if by_completion else incomplete_writes(timeline)
     for instant in pending:
@@ -101,12 +101,12 @@ def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> Non
             role = "write" if instant.action in COMMIT_ACTIONS else "service"
             raise HistoryUnavailable(
                 f"the {role} {instant} is incomplete, so no range can begin or end with it",
-                hint="Wait until it is done or rolled back, or give the time of a complete commit.",
+                hint="Wait until it is done or rolled back, or pass another time.",
             )
 
 
 def _find_archived(timeline: Timeline, time: str, *, by_completion: bool) -> tuple[Instant, ...]:
-    """Archived instants that were requested or completed at a time.
+    """Return the archived instants that were requested or completed at a time.
 
     A range by completion times reads the archive anyway. Otherwise it is read for times before the
     active timeline alone: up to table version 6 it can only be read as a whole.

@@ -1,6 +1,6 @@
 """Serialization of timeline files: JSON as Hudi's Jackson prints it, Avro containers.
 
-The meaning of the values is not known here. Containers are read with the schema in the file, so
+This module does not interpret the values. Containers are read with the schema in the file, so
 fields of any release are kept; they are written with the schemas in `schemas/`, which Hudi 1.0.2
 and 1.2.0 write and 0.15.0 reads.
 """

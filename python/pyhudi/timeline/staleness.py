@@ -1,8 +1,8 @@
 """Staleness of a handle: whether a table has changed since its timeline was loaded.
 
-A handle reads a snapshot. Later writes are not part of it, and its files may have been cleaned or
-rolled back: then it must be reloaded. Storage does not show that by itself, because a deleted file
-is merely not listed.
+A handle reads a snapshot. It does not contain later writes, and its files may be cleaned or rolled
+back: then the handle must be reloaded. A listing alone does not show that, because it only omits
+the deleted files.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def newer_timeline(
 def check_listing_complete(storage: Storage, config: TableConfig, then: Timeline) -> None:
     """Raise `HistoryUnavailable` if a listing may miss files of the snapshot `then`.
 
-    Storage does not show whether other writers have written since, unlike the metadata table; so
-    this runs after the listing.
+    Call it after the listing: unlike the metadata table, a listing does not show whether other
+    writers have committed.
     """
     check_snapshot_readable(then, Timeline.load(storage, config))
 
@@ -89,9 +89,10 @@ def _was_archived(commit: Instant, now: Timeline) -> bool:
 
 
 def _newly_completed(then: Timeline, now: Timeline) -> Iterator[str]:
-    """Times of instants that were pending then and are complete now.
+    """Yield the times of instants that were pending then and are completed now.
 
-    They are not part of the snapshot, but to a clean they replace parts of it, and may be older.
+    They are not part of the snapshot. But a clean counts their file slices as newer than those of
+    the snapshot, although their requested times may be older.
     """
     for pending in then.uncut.pending(*COMMIT_ACTIONS, COMPACTION, CLUSTERING):
         time, action = pending.requested, pending.completed_action
@@ -103,7 +104,7 @@ def _newly_completed(then: Timeline, now: Timeline) -> Iterator[str]:
 
 
 def _later_cleans(then: Timeline, now: Timeline, until: str) -> Iterator[tuple[str | None, str]]:
-    """Times of later cleans, also inflight ones, each with the earliest commit it retains.
+    """Yield the times of later cleans, also inflight, each with the earliest commit it retains.
 
     The clean retains the snapshots from that commit on; None if it has no such commit, as with a
     number of file versions. If cleans may have been archived, the newest of those suffices: the

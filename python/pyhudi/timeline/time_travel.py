@@ -18,9 +18,10 @@ from pyhudi.timeline.instant_range import InstantRange
 def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
     """Return the timeline without instants requested after an instant.
 
-    Raises `HistoryUnavailable` if a write requested before is not complete, if the cleaner has
-    removed files of that snapshot, unless it is the time of a commit with a savepoint, and for a
-    time before the first commit; `ConfigError` if the timeline was cut earlier already.
+    Raises:
+        HistoryUnavailable: an earlier write is not complete; the cleaner has removed files of that
+            snapshot, unless a savepoint has its time; or the time is before the first commit.
+        ConfigError: the timeline was cut at an earlier time.
     """
     if timeline.bound is not None and instant > timeline.bound:
         raise ConfigError(
@@ -61,7 +62,7 @@ def first_incomplete_commit(timeline: Timeline) -> Instant | None:
 
 
 def incomplete_writes(timeline: Timeline) -> Iterator[Instant]:
-    """Pending writes, oldest first; planned compactions and clusterings change no rows."""
+    """Return the pending writes, oldest first, without planned compactions and clusterings."""
     pending = timeline.pending(*COMMIT_ACTIONS)
     return (write for write in pending if not timeline.is_clustering(write))
 
@@ -95,9 +96,9 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
     """Check that the cleaner has not removed files of the snapshot.
 
     A cleaner that keeps file versions records no earliest commit to retain; then Hudi uses the
-    first active commit, and so does pyhudi. If the newest clean was archived, it is read there.
-    Files of a commit with a savepoint stay, though Hudi refuses its time all the same; the removed
-    files show what a savepoint misses (`slices/cleaned_files.py`).
+    first active commit, and so does pyhudi. If the newest clean was archived, it is read there. A
+    savepoint retains the files of its commit, but Hudi refuses to read at its time all the same.
+    `slices/cleaned_files.py` finds the files that the savepoint does not retain.
     """
     if any(saved.requested == instant for saved in timeline.uncut.filter_completed(SAVEPOINT)):
         return

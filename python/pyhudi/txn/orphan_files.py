@@ -32,7 +32,7 @@ def remove_orphan_files(storage: Storage, timeline: Timeline, clock: Clock) -> P
 
     timeline: just loaded. Returns the directories next to the properties.
     """
-    directories, files = timeline.beside
+    directories, files = timeline.other_entries
     if timeline.folder != META_FOLDER:
         remove_staged(storage, files, clock)
         directories, files = storage.list_dir(META_FOLDER)

@@ -49,7 +49,7 @@ class Change:
     @cached_property
     def metadata_reader(self) -> MetadataTable:
         """The metadata table before the commit."""
-        return MetadataTable.beside(self.data, self.metadata_table, self.listing)
+        return MetadataTable.of_snapshots(self.data, self.metadata_table, self.listing)
 
     @property
     def instant(self) -> str:
