@@ -27,6 +27,7 @@ from typing import Any
 
 import harness
 from harness import BUILD
+from lookups import YCSB
 
 _HERE = Path(__file__).resolve().parent
 _README = _HERE.parent / "README.md"
@@ -70,7 +71,8 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--commits", type=int, default=160, help="small ones, on a local disk")
     parser.add_argument("--bucket-commits", type=int, default=50)
-    parser.add_argument("--groups", type=int, default=1_000_000, help="that are planned")
+    parser.add_argument("--groups", type=int, default=100_000, help="that are planned")
+    parser.add_argument("--large", action="store_true", help="plan a million: half an hour more")
     parser.add_argument("--seconds", type=float, default=10, help="of many callers")
     parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--note", default="", help="for the table: what else the machine did")
@@ -78,6 +80,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail unless all aims are met")
     parser.add_argument("--probe", choices=_PROBES, help="one measurement, by itself")
     given = parser.parse_args()
+    if given.large:
+        given.groups = 1_000_000
     if given.probe:
         print(json.dumps(_PROBES[given.probe](given)))
         return 0
@@ -213,7 +217,7 @@ def _callers(given: argparse.Namespace) -> list[Line]:
 
 def _lookups(given: argparse.Namespace) -> list[Line]:
     """One key on an open handle."""
-    _run("lookups.py", "--rows", given.rows, "--runs", 7)
+    _run("lookups.py", "--rows", given.rows, "--runs", 2 * given.runs + 1)
     found = {(each["table"], each["reader"], each["case"]): each for each in _stored("lookups")}
     peer = _repeat(given, lambda: _probe(given, "key"))[0]
     lines = []
@@ -233,6 +237,13 @@ def _lookups(given: argparse.Namespace) -> list[Line]:
                         is_ratio=False,
                     )
                 )
+        rate, title = found[kind, "pyhudi", YCSB]["a second"], f"YCSB C, 8 threads, {title}"
+        lines.append(
+            Line(
+                title, "/s", rate, 10_000, "deltalake, QueryBuilder", 1 / peer,
+                is_ratio=False, is_rate=True,
+            )
+        )  # fmt: skip
     return lines
 
 
@@ -282,11 +293,13 @@ def _start(given: argparse.Namespace) -> list[Line]:
         f"pyhudi.create_table({str(table)!r}, pa.table({{'id': ['a'], 'v': [1]}}), key='id')"
     )
     harness.run([sys.executable, "-c", code])
+    # As installed by pip: modules are compiled once, in the first run.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     commands = (["-c", "pass"], ["-c", "import pyhudi"], ["-m", "pyhudi.cli", "show", str(table)])
 
     def ours() -> list[float]:
         """Of several runs each: one is short."""
-        runs = [[harness.run([sys.executable, *each]) for _ in range(7)] for each in commands]
+        runs = [[harness.run([sys.executable, *each]) for _ in range(8)][1:] for each in commands]
         if any(done.status for done in runs[2]):
             sys.exit("pyhudi show failed")
         return [statistics.median(done.cpu for done in each) for each in runs]

@@ -47,7 +47,7 @@ _PER_SECOND = 10_000
 _ZIPFIAN = 0.99
 _TOGETHER = 0.05
 _CITY = "denver"
-_YCSB = "get: one key, 8 threads, YCSB C"
+YCSB = "get: one key, 8 threads, YCSB C"
 
 Case = tuple[str, Callable[[int], Any], Callable[[Any, int], bool]]
 """Its name, what it does in a run, and whether the answer of that run is right."""
@@ -156,7 +156,7 @@ def _measured(given: argparse.Namespace, kind: str, reader: str) -> Iterator[dic
         line = {"table": kind, "reader": reader, "case": name, "first": round(timed[0][0], 4)}
         line |= {"seconds": round(median, 4), "cpu": round(cpu, 4)}
         line |= {"of the scan": round(median / whole, 4)}
-        if name == _YCSB:
+        if name == YCSB:
             line |= {"a second": round(_LOOKUPS / median)}
         if reader == "pyhudi":
             line |= _judged(name, median, whole, kind)
@@ -178,7 +178,7 @@ def _timed(
 def _judged(name: str, seconds: float, whole: float, kind: str) -> dict[str, bool]:
     if name == "get: one key":
         return {"met": seconds <= _GET_SECONDS}
-    if name == _YCSB and kind == "cow":
+    if name == YCSB and kind == "cow":
         return {"met": _LOOKUPS / seconds >= _PER_SECOND}
     if name == "one key":
         return {"met": seconds <= _ONE_KEY_SECONDS}
@@ -226,7 +226,7 @@ def _of_pyhudi(given: argparse.Namespace, kind: str) -> Iterator[Case]:
         yield name, *_look_up(wanted, lambda keys: table.scan(where=[("id", "in", keys)]), given)
     for name, wanted in _wanted(given).items():
         yield f"get: {name}", *_look_up(wanted, table.get, given)
-    yield _YCSB, *_ycsb(table.get, given)
+    yield YCSB, *_ycsb(table.get, given)
     yield (
         "open, and one key",
         *_look_up(
