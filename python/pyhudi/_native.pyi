@@ -30,6 +30,7 @@ __all__ = [
     "FileSlices",
     "KeyReader",
     "KeyTagger",
+    "KeptStats",
     "KnownStats",
     "LogFile",
     "LookupCache",
