@@ -237,10 +237,10 @@ def _lookups(given: argparse.Namespace) -> list[Line]:
                         is_ratio=False,
                     )
                 )
-        rate, title = found[kind, "pyhudi", YCSB]["a second"], f"YCSB C, 8 threads, {title}"
+        rate, label = found[kind, "pyhudi", YCSB]["a second"], f"YCSB C, 8 threads, {title}"
         lines.append(
             Line(
-                title, "/s", rate, 10_000, "deltalake, QueryBuilder", 1 / peer,
+                label, "/s", rate, 10_000, "deltalake, QueryBuilder", 1 / peer,
                 is_ratio=False, is_rate=True,
             )
         )  # fmt: skip
