@@ -36,8 +36,8 @@ class Ended:
 def run(command: Sequence[str]) -> Ended:
     """Runs a process to its end.
 
-    It finds compiled modules, as in an installed wheel, also if pyhudi is imported from a
-    checkout and the shell forbids Python to write bytecode.
+    It finds modules compiled, as those of an installed wheel are, also where pyhudi is imported
+    from a checkout and the shell forbids Python to write bytecode.
     """
     forbidden = "PYTHONDONTWRITEBYTECODE"
     inherited = {name: value for name, value in os.environ.items() if name != forbidden}

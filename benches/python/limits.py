@@ -252,7 +252,8 @@ def _reads(given: argparse.Namespace) -> list[Line]:
     _run("reads.py", "--rows", given.rows, "--runs", given.runs, "--cases", "a", "b", "c", "d")
     cases = _stored("reads")["cases"]
     lines = []
-    for case, title in (("b", "snapshot, logs twice the base"), ("c", "two columns of twelve")):
+    titles = {"b": "snapshot, logs twice the base", "c": "two columns of twelve under merge"}
+    for case, title in titles.items():
         ours, peer = (cases[case][name]["cpu"] for name in ("pyhudi", "parquet"))
         lines.append(Line(title, "s", ours, 1.2, "plain Parquet", peer))
     for case, readers in cases.items():
