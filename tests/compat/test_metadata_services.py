@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi import _native
 from pyhudi.config.actions import CLEAN, COMMIT
 from pyhudi.storage.storage import Storage
 from tests.compat.test_alternating_writers import SCHEMA, Model, hudi_options
@@ -81,4 +83,56 @@ def test_services_of_pyhudi(tmp_path: Path, hudi: HudiOracle, version: int, kind
     found = pyhudi.open_table(str(base)).check(deep=True)
     assert not found, str(found)
     assert read_by_pyhudi(base) == model.sorted()
+    check(hudi, base, model)
+
+
+@pytest.mark.parametrize(
+    ("version", "hudi", "kind"),
+    [(*release, kind) for release, kind in zip(RELEASES, ("cow", "mor", "mor"), strict=True)],
+    indirect=["hudi"],
+)
+@pytest.mark.timeout(600)
+def test_hudi_continues_after_first_compaction_of_bulk_load(
+    tmp_path: Path, hudi: HudiOracle, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    """The first base file of the record index has blocks of the log file of the load."""
+    base = tmp_path / "trips"
+    model = Model(random.Random(f"{version}-{kind}"))
+    statistics = STATISTICS if version > 6 else {}
+    options = {**hudi_options(kind, partitioned=True), **METADATA, **statistics, **LOCATIONS}
+    options["hoodie.metadata.record.index.min.filegroup.count"] = "1"
+    options["hoodie.metadata.record.index.max.filegroup.count"] = "1"
+    options["hoodie.metadata.compact.max.delta.commits"] = "50"
+    if version == 6:
+        options |= EVENT_TIME
+    groups = {name: options[name] for name in options if "filegroup.count" in name}
+    batch = model.batch(12_000)
+    pyhudi.create_table(
+        base,
+        pa.Table.from_pylist(batch, SCHEMA),
+        key="id",
+        partition_by="city",
+        order_by="ts",
+        type=kind,
+        version=version,
+        options={**statistics, **groups, **OPTIONS},
+    )
+    model.upsert(batch)
+    write_with_pyhudi(base, model, 5)
+    compactions, _ = services(base)
+    assert compactions
+    index = ".hoodie/metadata/record_index"
+    names = [path.name for path in (base / index).glob("*.hfile")]
+    first = min(names, key=lambda name: name.rsplit("_", 1)[1])
+    pairs = _native.hfile_pairs(Storage(str(base)).native, f"{index}/{first}")
+    assert sum(first.encode() not in value for _, value in pairs) > 10_000
+    write_with_hudi(hudi, base, model, options)
+    check(hudi, base, model)
+    write_with_pyhudi(base, model, 3)
+    # Hudi compacts on top of it.
+    options["hoodie.metadata.compact.max.delta.commits"] = "1"
+    write_with_hudi(hudi, base, model, options)
+    assert services(base)[0][-1] > compactions[-1]
+    found = pyhudi.open_table(str(base)).check(deep=True)
+    assert not found, str(found)
     check(hudi, base, model)

@@ -106,7 +106,6 @@ def test_blocks_without_changes_are_taken_over(tmp_path: Path, seed: int) -> Non
     group = Group(tmp_path, seed)
     group.log([key(2 * number) for number in range(KEYS)], [])
     group.check(group.compact())
-    assert not group.taken_over()
     for turn in range(6):
         known = sorted(group.expected)
         start = group.choose.randrange(len(known) - 300)
@@ -120,6 +119,36 @@ def test_blocks_without_changes_are_taken_over(tmp_path: Path, seed: int) -> Non
         group.look_up([*near, *spread, *new, *group.choose.sample(known, 50)])
         group.check(group.compact())
         assert group.taken_over() > KEYS / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_metadata_compaction_takes_over_blocks_of_bulk_load(
+    tmp_path: Path, seed: int
+) -> None:
+    """Otherwise a commit soon after a bulk load decodes all keys of the table."""
+    group = Group(tmp_path, seed)
+    group.log([], [key(2), "none"])
+    group.log([key(2 * number) for number in range(KEYS)], [])
+    for turn in range(4):
+        known = sorted(group.expected)
+        start = group.choose.randrange(len(known) - 300)
+        near = known[start : start + 300]
+        group.log([*near[:100], key(2 * start + 1), key(10 * KEYS + turn)], [*near[100:], "none"])
+        group.log(near[200:210], [*near[:5], known[0]])
+    group.check(group.compact())
+    assert group.taken_over() > KEYS / 2
+
+
+@pytest.mark.parametrize("loads", [(KEYS // 2, KEYS), (100, KEYS), (KEYS // 4, 10)])
+def test_first_metadata_compaction_merges_several_loads(
+    tmp_path: Path, loads: tuple[int, int]
+) -> None:
+    group = Group(tmp_path, 1)
+    first, second = loads
+    group.log([key(2 * number) for number in range(first)], [])
+    group.log([key(3 * number) for number in range(second)], [key(1), key(2)])
+    group.check(group.compact())
+    assert not group.taken_over()
 
 
 def test_metadata_compaction_drops_first_and_last_key(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ use pyhudi_store::{Store, StoreFile};
 use super::kept::KeptRecords;
 use super::{MetadataPartition, MetadataSlice};
 
+/// Bytes of a block with one record: the trailer and the schema.
+const WITHOUT_RECORDS: u64 = 8 << 10;
+
 /// Which records to read.
 pub(super) enum Wanted<'w> {
     All,
@@ -294,6 +297,44 @@ impl Records {
         Ok(records)
     }
 
+    /// The oldest block of records of a slice without base file, if `takes` it and it is larger than all
+    /// newer blocks together; with it what those have.
+    pub(super) fn oldest_block(
+        partition: &MetadataPartition,
+        slice: &MetadataSlice,
+        takes: impl FnOnce(&HFile<Section>) -> Result<bool, FormatError>,
+    ) -> Result<Option<(HFile<Section>, Self)>> {
+        let mut records = Self::none(slice, Keep::All);
+        let logs = LogSource::open_all(&partition.store, &slice.logs)?;
+        let mut blocks = records.blocks(partition, &logs)?.into_iter();
+        // What was deleted before the first record existed nowhere.
+        let mut oldest = None;
+        for chosen in blocks.by_ref() {
+            if !is_delete(chosen.source, &chosen.block)? {
+                oldest = Some(chosen);
+                break;
+            }
+        }
+        let Some(ChosenBlock { source, block }) = oldest else {
+            return Ok(None);
+        };
+        let newer: u64 = (blocks.as_slice().iter())
+            .map(|chosen| chosen.block.content_len.saturating_sub(WITHOUT_RECORDS))
+            .sum();
+        if block.content_len <= newer {
+            return Ok(None);
+        }
+        let (file, _) = records.open_block(source, &block)?;
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        if !takes(&file).map_err(damaged)? {
+            return Ok(None);
+        }
+        for chosen in blocks {
+            records.read_block(&chosen, &Wanted::All)?;
+        }
+        Ok(Some((file, records)))
+    }
+
     fn none(slice: &MetadataSlice, keep: Keep) -> Self {
         let mut files = slice.base.iter().chain(&slice.logs);
         Self {
@@ -405,20 +446,23 @@ impl Records {
             if self.is_complete(wanted) {
                 break;
             }
-            let (source, block) = (chosen.source, &chosen.block);
-            if is_delete(source, block)? {
-                each_deleted(source, block, |key| {
-                    if wanted.includes(key) {
-                        self.note(Bytes::copy_from_slice(key.as_bytes()), None);
-                    }
-                })?;
-                continue;
-            }
-            let (file, schema) = self.open_block(source, block)?;
-            let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
-            self.add(&file, schema, wanted).map_err(damaged)?;
+            self.read_block(&chosen, wanted)?;
         }
         Ok(())
+    }
+
+    fn read_block(&mut self, chosen: &ChosenBlock<'_>, wanted: &Wanted<'_>) -> Result<()> {
+        let (source, block) = (chosen.source, &chosen.block);
+        if is_delete(source, block)? {
+            return each_deleted(source, block, |key| {
+                if wanted.includes(key) {
+                    self.note(Bytes::copy_from_slice(key.as_bytes()), None);
+                }
+            });
+        }
+        let (file, schema) = self.open_block(source, block)?;
+        let damaged = |error| SliceError::format(&source.path, block.content_offset, error);
+        self.add(&file, schema, wanted).map_err(damaged)
     }
 
     /// The blocks that count, in the order in which they are read.
@@ -671,7 +715,7 @@ impl ReadAt for OnDemand {
 }
 
 /// The HFile inside a log block.
-struct Section {
+pub(super) struct Section {
     file: StoreFile,
     start: u64,
     len: u64,

@@ -81,6 +81,14 @@ pub(super) fn growing(text: &[u8]) -> Result<BloomFilter, FormatError> {
     Ok(filter.growing_to(BLOOM_MOST))
 }
 
+/// A filter of keys that were not read: every key passes. None of Hudi's readers looks keys up by it
+/// unless an option says so.
+pub(super) fn passing() -> BloomFilter {
+    let mut filter = BloomFilter::dynamic(BLOOM_ENTRIES, BLOOM_FPP, BLOOM_MOST);
+    filter.fill();
+    filter
+}
+
 /// The bytes of the file. ends: its first key and its last.
 pub(super) fn finish(
     writer: HFileWriter,

@@ -3,19 +3,20 @@
 //! What versions of a record come to is said in `combined`. Of a base file that was written here
 //! only those blocks are unpacked that hold a key of the log files, and the first and last: the rest
 //! is taken over as it stands. Its records go on naming the base file that they came with, which
-//! no reader uses.
+//! no reader uses. So is the block of a log file that has most keys of a record index: otherwise a
+//! commit soon after a bulk load would decode them all.
 
 use bytes::Bytes;
 use pyhudi_avro::{Datum, DatumWriter, Value, with_text};
 use pyhudi_format::bloom::BloomFilter;
 use pyhudi_format::hfile::{HFileOptions, HFileWriter};
-use pyhudi_format::{FormatError, HFile};
+use pyhudi_format::{FormatError, HFile, ReadAt};
 use pyhudi_slice::{BaseFile, Result, SliceError};
 use pyhudi_store::StoreFile;
 
-use super::base::{FILTER, finish, growing, store_base, store_whole};
+use super::base::{FILTER, finish, growing, passing, store_base, store_whole};
 use super::combined::{combined, set};
-use crate::records::{Keep, Records, Versions, Wanted};
+use crate::records::{Keep, Records, Section, Versions, Wanted};
 use crate::{MetadataPartition, MetadataSlice};
 
 /// Writes the merged records of a slice of a partition as a base file. In memory are the records of
@@ -47,6 +48,8 @@ pub fn compact_metadata_group(
                 return merged.stored(partition, path);
             }
         }
+    } else if let Some(merged) = first_load(partition, slice, &into)? {
+        return merged.stored(partition, path);
     }
     let records = Records::read(partition, slice, &Wanted::All, Keep::All)?;
     let mut merged: Vec<(&str, Vec<u8>)> = Vec::new();
@@ -75,6 +78,31 @@ fn filter_of_own(
         None => Ok(None),
     }
 }
+
+/// The first records of a record index as the base file that they become: most of a table's keys, which
+/// one write added. None for other slices.
+fn first_load(
+    partition: &MetadataPartition,
+    slice: &MetadataSlice,
+    into: &Into<'_>,
+) -> Result<Option<Merged>> {
+    let takes = |file: &HFile<Section>| {
+        let is_own = file.can_be_taken_over() && file.schema() == Some(into.schema);
+        if !is_own || file.entry_count() < FIRST_LOAD {
+            return Ok(false);
+        }
+        let first = file.scan().next().transpose()?;
+        Ok(first.is_some_and(|(_, value)| location_named(&value, into.name).is_some()))
+    };
+    let Some((file, newer)) = Records::oldest_block(partition, slice, takes)? else {
+        return Ok(None);
+    };
+    let name = slice.logs.first().map_or("", String::as_str);
+    Base::new(name, file, newer, into.schema)?.merged(into, passing())
+}
+
+/// Records for which it pays to take over blocks of a log file.
+const FIRST_LOAD: u64 = 10_000;
 
 /// What becomes of a record in the new file.
 struct Into<'a> {
@@ -121,22 +149,17 @@ fn location_named(value: &[u8], name: &str) -> Option<Vec<u8>> {
     (named.get(place..place + 2)? == [0, LOCATION]).then_some(named)
 }
 
-/// A base file that was written here, and what the log files say of its keys and others.
-struct Base<'p> {
+/// A base file that was written here, or the first block of records, and what the log files say of its keys and others.
+struct Base<'p, R> {
     path: &'p str,
-    file: HFile<StoreFile>,
+    file: HFile<R>,
     logs: Records,
     /// Of the base file's records.
     schema: usize,
 }
 
-impl<'p> Base<'p> {
-    fn new(
-        path: &'p str,
-        file: HFile<StoreFile>,
-        mut logs: Records,
-        avro_schema: &str,
-    ) -> Result<Self> {
+impl<'p, R: ReadAt> Base<'p, R> {
+    fn new(path: &'p str, file: HFile<R>, mut logs: Records, avro_schema: &str) -> Result<Self> {
         let schema = logs.schema(avro_schema);
         Ok(Self {
             path,
