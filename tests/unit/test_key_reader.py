@@ -40,13 +40,20 @@ def key(number: int) -> str:
 
 def bytes_read(work: Callable[[], Any]) -> int:
     """What the process reads from files meanwhile."""
+    return reads(work)[0]
 
-    def so_far() -> int:
-        return int(Path("/proc/self/io").read_text("ascii").split()[1])
+
+def reads(work: Callable[[], Any]) -> tuple[int, int]:
+    """The bytes that the process reads from files meanwhile, and its calls for them."""
+
+    def so_far() -> tuple[int, int]:
+        words = Path("/proc/self/io").read_text("ascii").split()
+        return int(words[1]), int(words[5])
 
     before = so_far()
     work()
-    return so_far() - before
+    after = so_far()
+    return after[0] - before[0], after[1] - before[1]
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +85,31 @@ def test_warm_lookup_reads_pages_of_row(
         assert calls.total() == 0
         assert read - measurement < size / 8, (number, read, size)
     assert bytes_read(lambda: table.get([key(10_000)])) == measurement  # It was read before.
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_lookup_reads_dictionary_once(tmp_path: Path, kind: str) -> None:
+    """A dictionary of each column, as large as hundreds of pages, with nulls and strings."""
+    values = [None if number % 9 == 0 else number * 104_729 for number in range(ROWS)]
+    names = [None if number % 7 == 0 else f"note {number * 104_729}" for number in range(ROWS)]
+    rows = pa.table(
+        {"id": [f"k{number:05d}" for number in range(ROWS)], "v": values, "name": names}
+    )
+    options = {"hoodie.parquet.page.size": "4096"}
+    made = pyhudi.create_table(tmp_path / "t", rows.schema, key="id", type=kind, options=options)
+    made.bulk_insert(rows)
+    table = pyhudi.open_table(tmp_path / "t")
+    size = sum(table.scan().plan()["base_size"].to_pylist())
+    table.get([f"k{number:05d}" for number in range(0, ROWS, 99)])
+    for number in range(40):  # In each file group of the index.
+        table.get([f"k{number:05d}"])
+    nothing = reads(lambda: None)
+    for number in (7000, 7002, 7003, 19_998):  # Among them nulls of either column.
+        answers: list[pa.Table] = []
+        read, calls = reads(lambda: answers.append(table.get([f"k{number:05d}"])))  # noqa: B023
+        assert answers[0].to_pydict() == rows.slice(number, 1).to_pydict()
+        assert read - nothing[0] < size / 20, (number, read, size)
+        assert calls - nothing[1] <= 8
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

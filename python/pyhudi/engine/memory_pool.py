@@ -106,13 +106,18 @@ def _nothing(*_: int) -> None:
 _MIN_MEMORY = 1 << 20
 
 
+def machine_memory() -> int:
+    """Return the bytes of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def task_memory(limit: int | None, engine: Engine) -> int:
     """Return one task's share of a memory limit; by default of a quarter of the machine's memory.
 
     Raises `ConfigError` if the limit is below a megabyte or not a number.
     """
     if limit is None:
-        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        limit = machine_memory() // 4
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise ConfigError(f"memory_limit is {limit!r}", hint="Pass an integer number of bytes.")
     if limit < _MIN_MEMORY:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import RECORD_INDEX
+from pyhudi.engine.memory_pool import machine_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import MissingFile
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
@@ -35,9 +36,10 @@ from pyhudi.table.table_snapshot import TableSnapshot
 Place = tuple[str, str]
 """Partition path and file id."""
 
-_ROWS_BYTES = 96 * 1024 * 1024
+_ROWS_BYTES = max(96 * 1024 * 1024, machine_memory() // 32)
 _INDEX_BYTES = 32 * 1024 * 1024
-"""Memory of a handle: for footers, keys of files and rows; and for blocks of the record index."""
+"""Memory of a handle: for footers, keys of files, dictionaries and rows; and for blocks of the
+record index."""
 
 _MAX_READERS = 8
 """Maximum number of readers, one for each choice of columns; the oldest is dropped."""

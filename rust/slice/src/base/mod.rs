@@ -38,8 +38,11 @@ pub(crate) use halves::Pages;
 pub(crate) use kept::{Keeping, Kept, KeptColumn, KeptForm, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};
 pub use parquet::parquet_footer;
-pub(crate) use parquet::{BATCH_BYTES, Fetched, Groups, check_ranges, read_parquet_block};
+pub(crate) use parquet::{
+    BATCH_BYTES, Fetched, Groups, check_range, check_ranges, read_parquet_block,
+};
 pub use spark::columns_for_spark;
+pub(crate) use splice::Dictionary;
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.

@@ -238,7 +238,11 @@ impl ParquetReader {
                 Decoder::Portions(Box::new(Portions::open(&pages, test)))
             }
             None if pages.rows.is_some() => {
-                Decoder::RowGroups(Box::new(Fetched::open(path, pages, None)?))
+                let kept = read.lookup.map(|lookup| lookup.rows(path, &pages));
+                match kept.transpose()?.flatten() {
+                    Some(rows) => Decoder::Pages(Box::new(rows)),
+                    None => Decoder::RowGroups(Box::new(Fetched::open(path, pages, None)?)),
+                }
             }
             None => {
                 let halves = if read.two_threads && !read.row_numbers && pages.rows.is_none() {
@@ -397,7 +401,7 @@ fn begins_in(metadata: &ParquetMetaData, group: usize, part: &Range<u64>) -> boo
     part.start <= begin && (begin < part.end || part.end == u64::MAX)
 }
 
-fn check_range(path: &str, file: &StoreFile, range: &Range<u64>) -> Result<()> {
+pub(crate) fn check_range(path: &str, file: &StoreFile, range: &Range<u64>) -> Result<()> {
     if range.end <= file.size() && range.start <= range.end {
         return Ok(());
     }

@@ -79,8 +79,12 @@ impl<K: Hash + Eq + Clone> Cache<K> {
 
     /// Keeps an item that was built already.
     pub fn put<T: Any + Send + Sync>(&self, item: K, value: T, bytes: usize) {
-        let value = Arc::new(value) as Value;
-        self.lock().add(item, (value, bytes), self.room);
+        self.put_shared(item, Arc::new(value), bytes);
+    }
+
+    /// Keeps an item that its builder uses, too.
+    pub fn put_shared<T: Any + Send + Sync>(&self, item: K, value: Arc<T>, bytes: usize) {
+        self.lock().add(item, (value as Value, bytes), self.room);
     }
 
     /// An item if it is here.

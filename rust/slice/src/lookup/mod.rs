@@ -1,11 +1,12 @@
 //! Reads of few record keys: which rows of a base file and which records of log blocks may have them.
 //!
 //! A [`LookupCache`] belongs to an open table and keeps what such reads need again: footers, the rows
-//! of each key in a row group, the records of each key in a log block. Keys are told apart by their
+//! of each key in a row group, dictionaries of columns, the records of each key in a log block. Keys are told apart by their
 //! hashes, so a read may give rows of other keys, too: the caller compares the keys of the rows.
 
 mod blocks;
 mod cache;
+mod pages;
 mod rows;
 
 use std::any::Any;
@@ -31,6 +32,8 @@ pub enum Item {
     Footer(String),
     /// The rows of each key in a row group.
     Rows(String, usize),
+    /// The dictionary of a column of a row group.
+    Dictionary(String, usize, usize),
     /// The log blocks of a slice that count in a snapshot.
     Logs(Vec<String>, u64),
     /// The records of each key in the log block at an offset.

@@ -3,6 +3,7 @@
 //! values that no row has any more: they are blanked, since a user may delete rows to erase them.
 
 mod bounds;
+mod dictionary;
 mod hybrid;
 mod values;
 
@@ -27,6 +28,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
 use self::bounds::{Bounds, Order};
+pub(crate) use self::dictionary::Dictionary;
 use self::values::Values;
 use crate::base_options::Codec;
 
