@@ -88,7 +88,7 @@ def test_warm_lookup_reads_pages_of_row(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_lookup_reads_dictionary_once(tmp_path: Path, kind: str) -> None:
+def test_lookup_reads_dictionary_once(tmp_path: Path, kind: Any) -> None:
     """A dictionary of each column, as large as hundreds of pages, with nulls and strings."""
     values = [None if number % 9 == 0 else number * 104_729 for number in range(ROWS)]
     names = [None if number % 7 == 0 else f"note {number * 104_729}" for number in range(ROWS)]
