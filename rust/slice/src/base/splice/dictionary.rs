@@ -6,7 +6,7 @@ use parquet::basic::Encoding;
 use parquet::column::page::Page;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::hybrid;
+use super::count_values;
 use super::values::Values;
 
 /// A dictionary, decompressed.
@@ -79,19 +79,10 @@ impl Dictionary {
 
     /// The levels of a page, then its values.
     fn filled(&self, page: &Bytes, rows: usize) -> Option<Vec<u8>> {
-        let (mut end, mut count) = (0, rows);
-        if self.most > 0 {
-            let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
-            end = length.checked_add(4)?;
-            let width = (u32::BITS - self.most.leading_zeros()) as u8;
-            let levels = page.get(4..end)?;
-            if hybrid::constant(levels, width, rows) != Some(self.most) {
-                let levels = hybrid::decode(levels, width, rows)?;
-                count = levels.iter().filter(|level| **level == self.most).count();
-            }
-        }
-        let (levels, indexes) = page.split_at_checked(end)?;
-        let values = Values::indexes(indexes, count, &self.values)?;
+        let mut indexes = page.clone();
+        let count = count_values(&mut indexes, rows, self.most)?;
+        let values = Values::indexes(&indexes, count, &self.values)?;
+        let levels = page.get(..page.len() - indexes.len())?;
         values.filled(levels, self.values.plain_size())
     }
 }
@@ -103,6 +94,7 @@ mod tests {
     use parquet::basic::Type;
     use parquet::schema::types::{ColumnPath, Type as SchemaType};
 
+    use super::super::hybrid;
     use super::*;
 
     fn column(ty: Type, most: i16) -> ColumnDescriptor {

@@ -434,13 +434,7 @@ impl<'a> Out<'a> {
             self.count_levels(note, 0, rows.len() - note.rows);
             (rows.len(), stay, gone)
         } else {
-            let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
-            page.advance(4);
-            if length > page.len() {
-                return None;
-            }
-            let levels = page.split_to(length);
-            let width = (u32::BITS - most.leading_zeros()) as u8;
+            let (levels, width) = take_levels(&mut page, most)?;
             let at = out.len();
             out.extend([0; 4]);
             let cut = if hybrid::constant(&levels, width, rows.len()) == Some(most) {
@@ -645,21 +639,29 @@ fn indexes_of<'a>(
     most: u32,
     dictionary: &'a Values<'_>,
 ) -> Option<Values<'a>> {
-    let mut values = rows;
-    if most > 0 {
-        let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
-        page.advance(4);
-        if length > page.len() {
-            return None;
-        }
-        let levels = page.split_to(length);
-        let width = (u32::BITS - most.leading_zeros()) as u8;
-        if hybrid::constant(&levels, width, rows) != Some(most) {
-            let levels = hybrid::decode(&levels, width, rows)?;
-            values = levels.iter().filter(|level| **level == most).count();
-        }
-    }
+    let values = count_values(&mut page, rows, most)?;
     Values::indexes(&page, values, dictionary)
+}
+
+/// Takes the definition levels off a page and counts the rows that have a value.
+fn count_values(page: &mut Bytes, rows: usize, most: u32) -> Option<usize> {
+    if most == 0 {
+        return Some(rows);
+    }
+    let (levels, width) = take_levels(page, most)?;
+    if hybrid::constant(&levels, width, rows) == Some(most) {
+        return Some(rows);
+    }
+    let levels = hybrid::decode(&levels, width, rows)?;
+    Some(levels.iter().filter(|level| **level == most).count())
+}
+
+/// Takes the definition levels off a page: their bytes, and the bits of each. most: the level of values.
+fn take_levels(page: &mut Bytes, most: u32) -> Option<(Bytes, u8)> {
+    let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
+    page.advance(4);
+    let width = (u32::BITS - most.leading_zeros()) as u8;
+    (length <= page.len()).then(|| (page.split_to(length), width))
 }
 
 /// Runs of rows that stay, and of those that do not.
