@@ -293,13 +293,9 @@ class RestOfPartitions:
         """Return the location of the source rows of each skeleton file, by path."""
         if not self._data.config.bootstrap_path:
             return {}
-        changed, slices = self._groups_to_leave_out(partition), self._merged
-        unchanged = (
-            slice_
-            for slice_ in slices
-            if slice_.partition == partition and slice_.file_id not in changed
-        )
-        return skeletons(unchanged)
+        changed = self._groups_to_leave_out(partition)
+        slices = self._merged_slices.get(partition, ())
+        return skeletons(slice_ for slice_ in slices if slice_.file_id not in changed)
 
     @cached_property
     def column_stats_groups(self) -> tuple[FileGroupHandle, ...]:
@@ -385,11 +381,12 @@ class RestOfPartitions:
         return self._view.slices()
 
     @cached_property
+    def _merged_slices(self) -> dict[str, list[FileSlice]]:
+        return _by_partition(self._merged)
+
+    @cached_property
     def _unmerged(self) -> dict[str, list[FileSlice]]:
-        slices: dict[str, list[FileSlice]] = {}
-        for slice_ in self._view.iter_newest_slices():
-            slices.setdefault(slice_.partition, []).append(slice_)
-        return slices
+        return _by_partition(self._view.iter_newest_slices())
 
     @cached_property
     def _view(self) -> FileSystemView:
@@ -412,6 +409,13 @@ def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
         base = None if name.startswith(".") else parse_base_name(name)
         if base is not None:
             yield base.file_id, base.instant
+
+
+def _by_partition(slices: Iterable[FileSlice]) -> dict[str, list[FileSlice]]:
+    by_partition: dict[str, list[FileSlice]] = {}
+    for slice_ in slices:
+        by_partition.setdefault(slice_.partition, []).append(slice_)
+    return by_partition
 
 
 def _files_of_slice(slice_: FileSlice) -> Iterator[tuple[str, bool]]:
