@@ -25,17 +25,22 @@ def did_you_mean(
         prefix: what stands before the suggested name.
         similarity: minimum similarity of the suggested name.
     """
-    closest = _closest_name(name, names, synonyms or {}, similarity)
+    closest = closest_name(name, names, synonyms=synonyms, similarity=similarity)
     return f"Did you mean {prefix + closest!r}?" if closest is not None else ""
 
 
-def _closest_name(
-    name: str, names: Sequence[str], synonyms: Mapping[str, Collection[str]], similarity: float
+def closest_name(
+    name: str,
+    names: Sequence[str],
+    *,
+    synonyms: Mapping[str, Collection[str]] | None = None,
+    similarity: float = SIMILAR,
 ) -> str | None:
+    """Return the name that `did_you_mean` suggests, or None. Arguments are the same."""
     same_but_case = [known for known in names if known.casefold() == name.casefold()]
     if len(same_but_case) == 1:
         return same_but_case[0]
-    meant = next((known for known in names if name in synonyms.get(known, ())), None)
+    meant = next((known for known in names if name in (synonyms or {}).get(known, ())), None)
     if meant is not None:
         return meant
     import difflib  # noqa: PLC0415 - only errors need it

@@ -17,9 +17,7 @@ from pyhudi.api.table import HudiTable, open_table
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
 from pyhudi.spark.types import to_wire, wire_schema
-
-_LIMIT = 10
-"""Default limit of rows, as in Hudi."""
+from pyhudi.sql.procedures import DEFAULT_LIMIT, newest_rows, table_properties
 
 _COMMITS = (
     "requested string, completed string, action string, operation string, "
@@ -37,17 +35,17 @@ _PROPERTIES = "key string, value string"
 class ShowCommits:
     """`show_commits(path, limit)`: the newest completed commits."""
 
-    def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
+    def eval(self, path: str, limit: int = DEFAULT_LIMIT) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, the newest first."""
-        yield from _rows(_newest(_table(path).inspect.commits(), limit))
+        yield from _rows(newest_rows(_table(path).inspect.commits(), limit))
 
 
 class ShowTimeline:
     """`show_timeline(path, limit)`: the newest instants of the active timeline."""
 
-    def eval(self, path: str, limit: int = _LIMIT) -> Iterator[tuple[Any, ...]]:
+    def eval(self, path: str, limit: int = DEFAULT_LIMIT) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, the newest first."""
-        yield from _rows(_newest(_table(path).inspect.timeline(), limit))
+        yield from _rows(newest_rows(_table(path).inspect.timeline(), limit))
 
 
 class ShowSavepoints:
@@ -63,7 +61,7 @@ class ShowTableProperties:
 
     def eval(self, path: str) -> Iterator[tuple[Any, ...]]:
         """Yield the rows in the order of their keys."""
-        yield from sorted(_table(path).config.properties.items())
+        yield from _rows(table_properties(_table(path)))
 
 
 _PROCEDURES = {
@@ -100,14 +98,6 @@ def _table(path: str) -> HudiTable:
     if "://" not in path and not path.startswith(("/", "file:")):
         raise ConfigError(f"the path {path!r} is relative", hint="Give all of it.")
     return open_table(path, engine=LocalEngine(1))
-
-
-def _newest(rows: pa.Table, limit: int) -> pa.Table:
-    """Return the last rows in reverse order."""
-    if limit < 0:
-        raise ConfigError(f"the limit is {limit}")
-    order = list(range(rows.num_rows - 1, max(rows.num_rows - limit, 0) - 1, -1))
-    return rows.take(pa.array(order, pa.int64()))
 
 
 def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:

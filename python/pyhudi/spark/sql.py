@@ -29,6 +29,7 @@ from pyhudi.sql.statements import (
     Call,
     CreateTable,
     Delete,
+    DropTable,
     Insert,
     MergeInto,
     Query,
@@ -116,12 +117,13 @@ class _SqlRunner:
                 with self._views(statement.query) as query:
                     rows = self.spark.sql(query)
                     return self._result_frame(insert_rows(self._open(location), statement, rows))
-            case Show(what="columns"):
-                return self._query(f"DESCRIBE {statement.table}", describes=statement.table)
             case Show():
-                return sql_ddl.show(self.spark, statement, location)
+                return sql_ddl.show(self.spark, statement, self._open(location))
+            case DropTable():
+                sql_ddl.drop(self.spark, statement, location)
+                return self._empty()
             case _:
-                result = sql_ddl.run(self.spark, statement, location)
+                result = sql_ddl.run(self.spark, statement, self._open(location))
                 return self._empty() if result is None else self._result_frame(result)
 
     def _open(self, location: TableLocation) -> ChangingTable:
@@ -136,9 +138,9 @@ class _SqlRunner:
         if isinstance(statement, Show) and statement.what in {"history", "detail", "indexes"}:
             raise _not_found(statement.table)
 
-    def _query(self, text: str, describes: TableName | None = None) -> DataFrame:
+    def _query(self, text: str) -> DataFrame:
         """Return the result of a statement that Spark runs."""
-        with self._views(text, describes) as query:
+        with self._views(text) as query:
             return self.spark.sql(query)
 
     def _change(
@@ -184,11 +186,7 @@ class _SqlRunner:
 
     def _call(self, statement: Call) -> DataFrame:
         def open_named(name: str | None, path: str | None) -> ChangingTable:
-            if path is not None:
-                return self._open(
-                    TableLocation(path, self.default.storage_options, self.default.options)
-                )
-            table = TableName(tuple((name or "").split(".")))
+            table = TableName.parse(name or "") if path is None else TableName(("hudi", path))
             location = find_table(self.spark, table, self.default)
             if location is None:
                 raise _not_found(table)
@@ -200,12 +198,8 @@ class _SqlRunner:
         return frame_of_rows(self.spark, _result_rows(result))
 
     @contextmanager
-    def _views(self, text: str, describes: TableName | None = None) -> Iterator[str]:
+    def _views(self, text: str) -> Iterator[str]:
         """Yield a statement with temporary views in place of its Hudi tables."""
-        references = find_tables(text)
-        if describes is not None:
-            start = len(text) - len(str(describes))
-            references = [TableReference(describes, start, len(text), has_alias=True)]
         made: list[str] = []
 
         def view(reference: TableReference) -> str | None:
@@ -222,7 +216,7 @@ class _SqlRunner:
             return name
 
         try:
-            yield replace_tables(text, references, view)
+            yield replace_tables(text, find_tables(text), view)
         finally:
             # A Connect session analyses a query again when it runs, and a view keeps its text.
             keeps_text = text.lstrip().upper().startswith(("CREATE", "CACHE"))
@@ -277,8 +271,8 @@ def _result_rows(result: WriteResult) -> pa.Table:
 def _column(assignment: Assignment, statement: MergeInto | Update | Delete) -> str:
     """Return the column of an assignment without the name of the table or its alias."""
     first, *rest = assignment.column
-    names = {statement.alias or statement.table.parts[-1]}
-    column = rest if rest and first.lower() in {name.lower() for name in names} else [first, *rest]
+    name = statement.alias or statement.table.parts[-1]
+    column = rest if rest and first.lower() == name.lower() else [first, *rest]
     if len(column) > 1:
         raise UnsupportedTableFeature(
             f"the assignment to {'.'.join(column)}, a field of a struct",

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.api.create import create_and_fill
 from pyhudi.api.drop import drop_table
-from pyhudi.api.table import HudiTable, open_table
+from pyhudi.api.table import HudiTable
 from pyhudi.api.table_exists import has_table
 from pyhudi.config.log import warn
 from pyhudi.config.new_table_properties import NewTable
@@ -20,12 +20,14 @@ from pyhudi.config.property_names import HIVE_STYLE
 from pyhudi.errors import ConfigError, MaintenanceWarning
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.spark.create import ddl_schema
+from pyhudi.spark.delta_style_dml import ChangingTable
 from pyhudi.spark.delta_style_table import SparkHudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_options import WriteRequest
 from pyhudi.spark.sql_tables import TableLocation, register_name, warehouse_location
 from pyhudi.spark.to_dataframe import frame_of_rows
 from pyhudi.spark.types import spark_schema, wire_schema
+from pyhudi.sql.procedures import table_properties
 from pyhudi.sql.statements import (
     AlterColumns,
     ColumnChange,
@@ -36,14 +38,13 @@ from pyhudi.sql.statements import (
     DropTable,
     SetProperties,
     Show,
-    TableName,
     Truncate,
 )
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.result import WriteResult
 
 TableChange: TypeAlias = (
-    AlterColumns | SetProperties | DropPartitions | DropTable | Truncate | CreateIndex | DropIndex
+    AlterColumns | SetProperties | DropPartitions | Truncate | CreateIndex | DropIndex
 )
 
 _SQL_NAMES = {
@@ -67,7 +68,7 @@ def create(
     """
     uri = statement.location or statement.table.path or warehouse_location(spark, statement.table)
     storage = Storage(uri, default.storage_options)
-    location = TableLocation(uri, default.storage_options, default.options)
+    location = replace(default, uri=uri)
     name = ".".join(statement.table.parts)
     if statement.if_not_exists and has_table(storage):
         register_name(spark, name, location)
@@ -107,21 +108,27 @@ def create(
     register_name(spark, name, replace(location, options=handle_options))
 
 
-def run(spark: SparkSession, statement: TableChange, location: TableLocation) -> WriteResult | None:
+def drop(spark: SparkSession, statement: DropTable, location: TableLocation) -> None:
+    """Drop a table, and what the session and Spark's catalog have under its name."""
+    drop_table(location.uri, storage_options=location.storage_options, options=location.options)
+    name = ".".join(statement.table.parts)
+    if register_name(spark, name, None):
+        spark.catalog.dropTempView(name)
+    if statement.table.path is None and spark.catalog.tableExists(name):
+        spark.sql(f"DROP TABLE IF EXISTS {statement.table}")
+
+
+def run(spark: SparkSession, statement: TableChange, table: HudiTable) -> WriteResult | None:
     """Run a statement that changes a table; the result of its commit, if it made one."""
-    table = open_on_spark(spark, location)
     match statement:
-        case DropTable():
-            drop_table(
-                location.uri, storage_options=location.storage_options, options=location.options
-            )
-            _forget(spark, statement.table)
         case Truncate(partition=partition) if not partition:
             return table.overwrite(table.schema.empty_table())
         case Truncate():
-            return table.delete_partitions([_partition(spark, table, statement.partition)])
+            return table.delete_partitions([partition_values(spark, table, statement.partition)])
         case DropPartitions():
-            return _drop_partitions(spark, table, statement)
+            return table.delete_partitions(
+                [partition_values(spark, table, spec) for spec in statement.partitions]
+            )
         case AlterColumns():
             return _alter(spark, table, statement.changes)
         case SetProperties():
@@ -134,48 +141,26 @@ def run(spark: SparkSession, statement: TableChange, location: TableLocation) ->
     return None
 
 
-def _forget(spark: SparkSession, table: TableName) -> None:
-    """Drop what the session and Spark's catalog have under the name of a dropped table."""
-    name = ".".join(table.parts)
-    if register_name(spark, name, None):
-        spark.catalog.dropTempView(name)
-    if table.path is None and spark.catalog.tableExists(name):
-        spark.sql(f"DROP TABLE IF EXISTS {table}")
-
-
-def show(spark: SparkSession, statement: Show, location: TableLocation) -> DataFrame:
+def show(spark: SparkSession, statement: Show, table: ChangingTable) -> DataFrame:
     """Return the rows of a statement that describes a table."""
-    table = open_on_spark(spark, location)
     match statement.what:
+        case "columns":
+            schema = spark_schema(wire_schema(table.schema))
+            columns = [(field.name, field.dataType.simpleString(), None) for field in schema]
+            rows = _text_rows(("col_name", "data_type", "comment"), columns)
         case "history":
             return frame_of_rows(spark, table.history(statement.limit))
         case "detail":
-            return SparkHudiTable.forPath(
-                spark,
-                location.uri,
-                storage_options=location.storage_options,
-                options=location.options,
-            ).detail()
+            return SparkHudiTable(table, spark).detail()
         case "partitions":
-            paths = table.inspect.partitions().column("partition")
-            rows = pa.table({"partition": paths.cast(pa.string())})
+            rows = table.inspect.partitions().select(["partition"])
         case "properties":
-            rows = _text_rows(("key", "value"), sorted(table.config.properties.items()))
+            rows = table_properties(table)
         case "indexes":
             rows = _text_rows(("index_name", "index_type", "columns"), _indexes(table))
         case _:
             rows = _text_rows(("createtab_stmt",), [(_create_statement(statement, table),)])
     return frame_of_rows(spark, rows)
-
-
-def open_on_spark(spark: SparkSession, location: TableLocation) -> HudiTable:
-    """Open a table whose work runs on Spark."""
-    return open_table(
-        location.uri,
-        engine=SparkEngine(spark),
-        storage_options=location.storage_options,
-        options=location.options,
-    )
 
 
 def _options_of(statement: CreateTable) -> dict[str, str]:
@@ -206,7 +191,7 @@ def _partitions_last(schema: pa.Schema, partition_by: tuple[str, ...]) -> pa.Sch
     return pa.schema([*first, *(schema.field(name) for name in partition_by)])
 
 
-def _partition(
+def partition_values(
     spark: SparkSession, table: HudiTable, spec: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Return the values of a PARTITION clause."""
@@ -222,14 +207,6 @@ def _partition(
     )
     values: dict[str, Any] = row.collect()[0].asDict()
     return values
-
-
-def _drop_partitions(
-    spark: SparkSession, table: HudiTable, statement: DropPartitions
-) -> WriteResult:
-    """Delete partitions. Without IF EXISTS each must exist, as in Spark."""
-    values = [_partition(spark, table, spec) for spec in statement.partitions]
-    return table.delete_partitions(values)
 
 
 def _alter(spark: SparkSession, table: HudiTable, changes: Iterable[ColumnChange]) -> WriteResult:
@@ -325,7 +302,7 @@ def _quote(name: str) -> str:
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
 
 
-def _text_rows(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> pa.Table:
+def _text_rows(names: tuple[str, ...], rows: Iterable[tuple[str | None, ...]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return pa.table(
         {name: pa.array(values, pa.string()) for name, values in zip(names, columns, strict=True)}

@@ -9,6 +9,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.spark.clause_types import to_types_of
 from pyhudi.spark.column_compatibility import case_counts, resolve_name
+from pyhudi.spark.sql_ddl import partition_values
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.sql.statements import Insert
 from pyhudi.txn.result import WriteResult
@@ -42,10 +43,7 @@ def insert_rows(table: HudiTable, statement: Insert, rows: DataFrame) -> WriteRe
         return writers[operation](frame)
     static = [value for value in statement.partition.values() if value is not None]
     if static and len(static) == len(statement.partition) and frame.isEmpty():
-        values = frame.sparkSession.range(1).select(
-            *(sf.expr(value or "").alias(name) for name, value in statement.partition.items())
-        )
-        return table.delete_partitions([values.collect()[0].asDict()])
+        return table.delete_partitions([partition_values(spark, table, statement.partition)])
     mode = _setting(spark, OVERWRITE_MODE) or _setting(spark, _SPARK_OVERWRITE_MODE) or "STATIC"
     if static or (mode.upper() == "DYNAMIC" and table.config.partition_fields):
         return table.overwrite_partitions(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,10 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pyhudi.api.table_exists import has_table
-from pyhudi.sql.statements import TableName
+from pyhudi.sql.statements import HUDI_FORMATS, TableName
 from pyhudi.storage.storage import Storage
-
-_PROVIDERS = ("hudi", "pyhudi", "org.apache.hudi")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def find_table(
     default: storage options and options of a table that was not registered.
     """
     if table.path is not None:
-        return _at(table.path, default)
+        return replace(default, uri=table.path)
     registered = _REGISTERED.get(spark, {}).get(".".join(table.parts).lower())
     if registered is not None:
         return registered
@@ -62,10 +60,12 @@ def find_table(
     except PySparkException:
         uri = warehouse_location(spark, table)
         storage = Storage(uri, default.storage_options)
-        return _at(uri, default) if has_table(storage) else None
+        return replace(default, uri=uri) if has_table(storage) else None
     described = {row[0]: row[1] for row in rows}
-    is_hudi = (described.get("Provider") or "").lower() in _PROVIDERS
-    return _at(described["Location"], default) if is_hudi and "Location" in described else None
+    is_hudi = (described.get("Provider") or "").lower() in HUDI_FORMATS
+    if not is_hudi or "Location" not in described:
+        return None
+    return replace(default, uri=described["Location"])
 
 
 def warehouse_location(spark: SparkSession, table: TableName) -> str:
@@ -75,7 +75,3 @@ def warehouse_location(spark: SparkSession, table: TableName) -> str:
     database = first[-1] if first else str(spark.catalog.currentDatabase())
     below = name if database == "default" else f"{database}.db/{name}"
     return f"{warehouse}/{below.lower()}"
-
-
-def _at(uri: str, default: TableLocation) -> TableLocation:
-    return TableLocation(uri, default.storage_options, default.options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.sql.statements import (
+    HUDI_FORMATS,
     AlterColumns,
     Call,
     ColumnChange,
@@ -19,7 +20,6 @@ from pyhudi.sql.statements import (
 )
 from pyhudi.sql.tokens import Tokens
 
-_FORMATS = frozenset({"hudi", "pyhudi", "org.apache.hudi"})
 _OTHER_OBJECTS = frozenset({"QUERY", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "NAMESPACE"})
 _LAST = frozenset({"", ";", "."})
 _CLAUSES = ("PARTITIONED", "CLUSTERED", "LOCATION", "TBLPROPERTIES", "OPTIONS", "COMMENT", "AS")
@@ -88,7 +88,7 @@ def _create_table(tokens: Tokens) -> CreateTable | None:
     if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
     table = TableName(tokens.names())
     columns = tokens.text_in_parentheses("the columns") if tokens.word() == "(" else None
-    if not tokens.accept("USING") or ".".join(tokens.names()).lower() not in _FORMATS:
+    if not tokens.accept("USING") or ".".join(tokens.names()).lower() not in HUDI_FORMATS:
         return None
     if replace:
         tokens.fail("CREATE OR REPLACE TABLE is not supported: use DROP TABLE first")

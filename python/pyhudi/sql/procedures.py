@@ -6,8 +6,7 @@ are pyhudi's: those of the method that a procedure calls.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
@@ -16,6 +15,10 @@ import pyarrow as pa
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
 from pyhudi.sql.statements import Call
+from pyhudi.suggestions import closest_name
+
+DEFAULT_LIMIT = 10
+"""Rows of a procedure that shows the newest of them, as in Hudi."""
 
 OpenTable = Callable[[str | None, str | None], HudiTable]
 """Opens the table of a name or a path."""
@@ -50,8 +53,7 @@ def call_procedure(call: Call, open_table: OpenTable) -> pa.Table:
     arguments: dict[str, Any] = dict(zip(positional_names, call.positional, strict=False))
     for name, value in call.named.items():
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"Did you mean {near[0]}?" if near else f"It takes {', '.join(names)}."
+            hint = _suggestion(name, names) or f"It takes {', '.join(names)}."
             raise ConfigError(f"{call.procedure} has no argument {name!r}", hint=hint)
         if name in arguments:
             raise ConfigError(f"{call.procedure} gets {name!r} twice")
@@ -68,10 +70,15 @@ def call_procedure(call: Call, open_table: OpenTable) -> pa.Table:
 
 def _procedure(name: str) -> Procedure:
     if name not in PROCEDURES:
-        near = difflib.get_close_matches(name, PROCEDURES, 1)
-        hint = f"Did you mean {near[0]}?" if near else "CALL help() lists the procedures."
+        hint = _suggestion(name, [*PROCEDURES]) or "CALL help() lists the procedures."
         raise ConfigError(f"there is no procedure {name!r}", hint=hint)
     return PROCEDURES[name]
+
+
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    """Return a question with a similar name of SQL, which has no quotes, or ""."""
+    closest = closest_name(name, names)
+    return f"Did you mean {closest}?" if closest is not None else ""
 
 
 def query_timeline(table: HudiTable, archived: object = False) -> pa.Table:
@@ -82,12 +89,32 @@ def query_timeline(table: HudiTable, archived: object = False) -> pa.Table:
 def filesystem_view(table: HudiTable, partition: object = None) -> pa.Table:
     """Return the rows of `hudi_filesystem_view(table, partition)`: the file slices."""
     slices = table.inspect.slices()
-    if partition is None:
-        return slices
-    rows = [
-        at for at, path in enumerate(slices.column("partition").to_pylist()) if path == partition
-    ]
-    return slices.take(pa.array(rows, pa.int64()))
+    return slices if partition is None else _rows_with(slices, "partition", partition)
+
+
+def newest_rows(rows: pa.Table, limit: object = DEFAULT_LIMIT) -> pa.Table:
+    """Return the last rows in reverse order. Raises `ConfigError` for an invalid limit."""
+    if not isinstance(limit, int) or limit < 0:
+        raise ConfigError(f"the limit is {limit!r}", hint="Pass a whole number of rows.")
+    order = range(rows.num_rows - 1, max(rows.num_rows - limit, 0) - 1, -1)
+    return rows.take(pa.array(order, pa.int64()))
+
+
+def table_properties(table: HudiTable) -> pa.Table:
+    """Return the content of `hoodie.properties`, in the order of the keys."""
+    pairs = sorted(table.config.properties.items())
+    return pa.table(
+        {
+            "key": pa.array([name for name, _ in pairs], pa.string()),
+            "value": pa.array([value for _, value in pairs], pa.string()),
+        }
+    )
+
+
+def _rows_with(rows: pa.Table, column: str, value: object) -> pa.Table:
+    values = rows.column(column).to_pylist()
+    chosen = [at for at, each in enumerate(values) if each == value]
+    return rows.take(pa.array(chosen, pa.int64()))
 
 
 def _help(call: Call) -> pa.Table:
@@ -197,31 +224,9 @@ def _drop_partition(table: HudiTable, arguments: Arguments) -> Any:
     return {"instant": result.instant, "file_groups_replaced": result.file_groups_replaced}
 
 
-def _newest(rows: pa.Table, arguments: Arguments) -> pa.Table:
-    limit = arguments.get("limit", 10)
-    if not isinstance(limit, int) or limit < 0:
-        raise ConfigError(f"limit is {limit!r}", hint="Pass a whole number of rows.")
-    order = range(rows.num_rows - 1, max(rows.num_rows - limit, 0) - 1, -1)
-    return rows.take(pa.array(order, pa.int64()))
-
-
 def _with_action(action: str) -> Callable[[HudiTable, Arguments], pa.Table]:
-    def rows(table: HudiTable, arguments: Arguments) -> pa.Table:
-        timeline = table.inspect.timeline()
-        actions = timeline.column("action").to_pylist()
-        chosen = [at for at, name in enumerate(actions) if name == action]
-        return _newest(timeline.take(pa.array(chosen, pa.int64())), arguments)
-
-    return rows
-
-
-def _properties(table: HudiTable, _: Arguments) -> pa.Table:
-    pairs = sorted(table.config.properties.items())
-    return pa.table(
-        {
-            "key": pa.array([name for name, _ in pairs], pa.string()),
-            "value": pa.array([value for _, value in pairs], pa.string()),
-        }
+    return lambda table, arguments: newest_rows(
+        _rows_with(table.inspect.timeline(), "action", action), **arguments
     )
 
 
@@ -285,17 +290,17 @@ PROCEDURES: Mapping[str, Procedure] = {
     "create_metadata_table": Procedure(lambda table, _: {"partitions": table.rebuild_metadata()}),
     "delete_metadata_table": Procedure(lambda table, _: {"partitions": table.drop_index("files")}),
     "show_commits": Procedure(
-        lambda table, arguments: _newest(table.inspect.commits(), arguments), ("limit",)
+        lambda table, arguments: newest_rows(table.inspect.commits(), **arguments), ("limit",)
     ),
     "show_timeline": Procedure(
-        lambda table, arguments: _newest(table.inspect.timeline(), arguments), ("limit",)
+        lambda table, arguments: newest_rows(table.inspect.timeline(), **arguments), ("limit",)
     ),
     "show_compaction": Procedure(_with_action("compaction"), ("limit",)),
     "show_clustering": Procedure(_with_action("clustering"), ("limit",)),
     "show_cleans": Procedure(_with_action("clean"), ("limit",)),
     "show_rollbacks": Procedure(_with_action("rollback"), ("limit",)),
     "show_savepoints": Procedure(lambda table, _: table.savepoints()),
-    "show_table_properties": Procedure(_properties),
+    "show_table_properties": Procedure(lambda table, _: table_properties(table)),
     "show_fsview_latest": Procedure(lambda table, _: table.inspect.slices()),
 }
 """The procedures by name."""

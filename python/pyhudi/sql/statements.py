@@ -10,11 +10,20 @@ ClauseType = Literal["matched", "not_matched", "not_matched_by_source"]
 ClauseAction = Literal["update", "delete", "insert"]
 
 
+HUDI_FORMATS = frozenset({"hudi", "pyhudi", "org.apache.hudi"})
+"""Names of Hudi's format in lower case: after USING, and of the provider in Spark's catalog."""
+
+
 @dataclass(frozen=True)
 class TableName:
     """A table as a statement names it: `trips`, `sales.trips`, or a path (hudi.`/lake/trips`)."""
 
     parts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Return the table that a string names: by its name, or by a path, which has a slash."""
+        return cls((text,) if "/" in text else tuple(text.split(".")))
 
     @property
     def path(self) -> str | None:

@@ -172,10 +172,9 @@ def _function(tokens: Tokens, first: int, name: str) -> TableReference:
     table, *rest = arguments
     if not isinstance(table, str):
         tokens.fail(f"{name} needs the name or path of a table as a string")
-    parts = ("hudi", table) if "/" in table else tuple(table.split("."))
     end = tokens.end(tokens.at - 1)
     return TableReference(
-        TableName(parts),
+        TableName.parse(table),
         tokens.start(first),
         end,
         has_alias=True,
