@@ -14,10 +14,10 @@ import pyhudi
 from tests.helpers.s3.proxy import Proxy
 from tests.helpers.s3.server import S3Server
 
-MOST_CALLS = 74
-"""70 on either type: 14 write log files of the metadata table, 28 are listings."""
-MOST_ROUNDS = 29
-"""22 where nothing else runs; requests that a busy machine holds up count as later ones."""
+MOST_CALLS = 65
+"""61 on either type: 14 write log files of the metadata table, 22 are listings."""
+MOST_ROUNDS = 24
+"""18 where nothing else runs; requests that a busy machine holds up count as later ones."""
 
 
 def rows(turn: int) -> pa.Table:

@@ -318,26 +318,32 @@ class WorldClock:
         self._world.sleep(seconds)
 
 
+_TICK_MS = 5
+
+
 class WorldDelayedRelease:
     """Releases a lock in the world's time, as `lock_manager._DelayedRelease` does in a thread."""
 
-    def __init__(self, world: World, after_s: float, lock: TableLock) -> None:
+    def __init__(self, world: World, after_s: float, linger_s: float, lock: TableLock) -> None:
         self._world = world
         self._lock = lock
-        self._after_ms = max(round(after_s * 1000), 0) + world.random.randint(0, 20)
+        self._from_ms = world.now_ms + max(round(after_s * 1000), 0) + world.random.randint(0, 20)
+        self._until_ms = self._from_ms + round(linger_s * 1000)
+        self._is_awaited = False
         self._is_over = False
         assert world.running is not None
         self._task = world.running
 
     def start(self) -> None:
-        self._world.every(self._after_ms, self._due)
+        self._world.every(_TICK_MS, self._due)
 
     def _due(self) -> Callable[[], None] | None:
         return None if self._is_over else self._give
 
     def _give(self) -> None:
-        self._is_over = True
-        release(self._lock)
+        if self._world.now_ms >= (self._from_ms if self._is_awaited else self._until_ms):
+            self._is_over = True
+            release(self._lock)
 
     def cancel(self) -> bool:
         is_cancelled = not self._is_over
@@ -345,6 +351,7 @@ class WorldDelayedRelease:
         return is_cancelled
 
     def finish(self) -> None:
+        self._is_awaited = True
         while not self._is_over and not self._task.is_dead:
             self._world.sleep(0.001)
 
@@ -393,6 +400,13 @@ class WorldStorage(Storage):
                 found.set_exception(error)
         with coming_in(coming):
             yield
+
+    def run_concurrently(self, *steps: Callable[[], object]) -> None:
+        """As where each call is a round trip: in any order."""
+        ordered = [*steps]
+        if self._world.asks_ahead:
+            self._world.random.shuffle(ordered)
+        super().run_concurrently(*ordered)
 
     def read(self, path: str) -> bytes:
         self._world.step(changes=False)

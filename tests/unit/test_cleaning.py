@@ -623,9 +623,9 @@ def test_clean_skips_files_removed_beyond_newest_clean(version: Any, tmp_path: P
 
 
 @contextmanager
-def as_hudi(monkeypatch: pytest.MonkeyPatch, time: str) -> Iterator[None]:
-    """Who takes a time that another action has, and does not look: so Hudi up to 0.15."""
-    following, times = InstantGenerator.next, iter([time])
+def as_hudi(monkeypatch: pytest.MonkeyPatch, *taken: str) -> Iterator[None]:
+    """Who takes times that another action has, and does not look: so Hudi up to 0.15."""
+    following, times = InstantGenerator.next, iter(taken)
     with monkeypatch.context() as block:
         block.setattr(Timeline, "of_same_time", lambda *_: ())
         block.setattr(InstantGenerator, "next", lambda self: next(times, None) or following(self))
@@ -666,7 +666,8 @@ def test_clean_takes_another_instant_than_write(
         if not met:
             met.append(self.time)
             other = pyhudi.open_table(table.uri, options={"hoodie.clean.automatic": False})
-            with as_hudi(monkeypatch, self.time):
+            # A write whose instant is not the latest takes another one.
+            with as_hudi(monkeypatch, self.time, self.time):
                 assert other.upsert(people(range(4), 6)).instant == self.time
 
     monkeypatch.setattr(PendingInstant, "begin", meeting)

@@ -412,6 +412,28 @@ def test_partitions_of_archived_commits_wait_for_the_next_plan(
     assert plan["missingSchedulePartitions"] == ["oslo"]
 
 
+def test_commit_compacts_overgrown_file_group_that_it_appends_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[object] = []
+    compact = run_service.compact
+
+    def counting(*args: Any, **options: Any) -> Any:
+        searches.append(args)
+        return compact(*args, **options)
+
+    monkeypatch.setattr(run_service, "compact", counting)
+    monkeypatch.setattr(table_compaction, "_MAX_LOGS", 12)
+    table = made(tmp_path / "t")
+    commits = 0
+    while not timeline_of(tmp_path / "t").filter_completed("commit"):
+        table.upsert(people(range(1), 10 + commits))
+        commits += 1
+    # A commit counts the log files before its own. No earlier commit looked for any.
+    assert (commits, len(searches)) == (12, 1)
+    assert rows(table)["k0"] == 21
+
+
 def test_slice_is_overgrown_by_log_count_and_size() -> None:
     def slice_(logs: int, mib: int) -> FileSlice:
         base = BaseFile("p", "g_0-1-0_1.parquet", "g", "1", "0-1-0", mib * MIB)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from pyhudi.admin import run_service
@@ -41,7 +42,8 @@ Service = Callable[[], object]
 OnError = Callable[[Exception], None]
 
 _LOOK = 8
-"""Number of delta commits between two searches for file groups with far too many log files."""
+"""Number of delta commits between two searches for file groups with far too many log files, if it
+is unknown whether commits appended to any; and number of commits whose partitions are searched."""
 _IO_MIB = 16
 """I/O of compacting some of them, exceeded by one file group, so that no commit waits for long."""
 
@@ -52,19 +54,21 @@ def after_commit(
     instant: str,
     clock: Clock | None = None,
     *,
+    has_overgrown: bool | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
     on_error: OnError = lambda _: None,
 ) -> bool:
     """Run the services that are due; return whether there were any.
 
-    look: returns the table's snapshot after the commit of an instant. is_stopped: whether to begin
-    no further service. on_error: gets errors, which become warnings. Raises
+    look: returns the table's snapshot after the commit of an instant. has_overgrown: whether the
+    commit appended to a file group with far too many log files; None if unknown. is_stopped:
+    whether to begin no further service. on_error: gets errors, which become warnings. Raises
     `InterruptedAfterCommit` if the user interrupts a service, which leaves the table whole.
     """
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.lock_manager.release_later():
-        return _after_commit(handle, look, instant, clock, is_stopped, on_error)
+        return _after_commit(handle, look, instant, clock, has_overgrown, is_stopped, on_error)
 
 
 def _after_commit(
@@ -72,13 +76,16 @@ def _after_commit(
     look: Callable[[], TableSnapshot],
     instant: str,
     clock: Clock,
+    has_overgrown: bool | None,
     is_stopped: Callable[[], bool],
     on_error: OnError,
 ) -> bool:
     services: list[tuple[str, Service]] = []
     with warn_on_failure(handle.storage.uri, instant, "table services", on_error=on_error):
         if ServiceOptions.of(handle.options).enabled:
-            services.extend(_due(handle, look(), clock))
+            table = look()
+            handle = replace(handle, previous_config=table.config)
+            services.extend(_due(handle, table, clock, has_overgrown))
     for name, service in services:
         if is_stopped():
             return True
@@ -103,7 +110,7 @@ def _execute(
 
 
 def _due(
-    handle: WritableTable, table: TableSnapshot, clock: Clock
+    handle: WritableTable, table: TableSnapshot, clock: Clock, has_overgrown: bool | None
 ) -> Iterator[tuple[str, Service]]:
     clean_options = CleanOptions.of(handle.options)
     if clean_options.automatic and cleaning.is_due(table, clean_options):
@@ -115,7 +122,7 @@ def _due(
     if _compaction_is_due(table, options):
         request = CompactionRequest(execute=options.inline, due_only=True)
         yield "compaction", partial(run_service.compact, handle, request, options, clock=clock)
-    elif _is_time_to_search(table, options, archive_options):
+    elif _is_time_to_search(table, options, archive_options, has_overgrown):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
     log_options = LogCompactionOptions.of(handle.options)
     if _log_compaction_is_due(table, log_options):
@@ -153,7 +160,10 @@ def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool
 
 
 def _is_time_to_search(
-    table: TableSnapshot, options: CompactionOptions, kept: ArchiveOptions
+    table: TableSnapshot,
+    options: CompactionOptions,
+    kept: ArchiveOptions,
+    has_overgrown: bool | None,
 ) -> bool:
     """Return whether to search for overgrown file groups, which costs a listing."""
     if not (options.automatic and table.config.is_merge_on_read):
@@ -162,6 +172,8 @@ def _is_time_to_search(
     if since == 1 and is_last_for_overgrown(table.timeline):
         # The last search may have left some of them to the next commit.
         return True
+    if has_overgrown is not None:
+        return has_overgrown
     # Before the first compaction, archiving keeps the number of delta commits within two bounds.
     return since > 0 and since % min(_LOOK, kept.max_commits - kept.min_commits) == 0
 

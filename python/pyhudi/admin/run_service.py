@@ -192,15 +192,16 @@ def open_for_service(handle: Handle, clock: Clock, *, changes: bool) -> TableSna
 
 def _open(handle: Handle, clock: Clock, *, changes: bool) -> TableSnapshot:
     storage, options = handle.storage, LockOptions.of(handle.options)
-    config = TableConfig.load(storage, clock)
-    files = list_definition_files(config) if changes else []
-    with storage.prefetch(files=files, folders=list_opening_directories(config)):
-        if files:
-            check_defined(config, index_definitions(storage, config))
-        table = open_for_change(handle, clock, config)
-        check = partial(check_writable, storage, config)
-        check(table.timeline)
-        check_no_other_lock(storage, config, table.timeline, options, clock)
+    with handle.prefetch_open():
+        config = TableConfig.load(storage, clock)
+        files = list_definition_files(config) if changes else []
+        with storage.prefetch(files=files, folders=list_opening_directories(config)):
+            if files:
+                check_defined(config, index_definitions(storage, config))
+            table = open_for_change(handle, clock, config)
+            check = partial(check_writable, storage, config)
+            check(table.timeline)
+            check_no_other_lock(storage, config, table.timeline, options, clock)
     return table.with_timeline(recover(table, check, table.timeline)) if changes else table
 
 

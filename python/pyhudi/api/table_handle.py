@@ -233,7 +233,12 @@ class TableHandle:
                     return result
                 if ServiceOptions.of(table.options).in_background:
                     self._request_services(result.instant)
-                elif after_commit(table, lambda: self.state, result.instant):
+                elif after_commit(
+                    table,
+                    lambda: self.state,
+                    result.instant,
+                    has_overgrown=after.has_overgrown,
+                ):
                     self._reload(result.instant)
         return result
 

@@ -65,7 +65,14 @@ from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.listing import ListedOnce
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
-from pyhudi.table.participants import ArchiveBound, Clean, Commit, CommitParticipant, Rollback
+from pyhudi.table.participants import (
+    ArchiveBound,
+    Clean,
+    Commit,
+    CommitParticipant,
+    Rollback,
+    prefetch_publication_check,
+)
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn import rollback
@@ -132,9 +139,7 @@ class MetadataParticipant(CommitParticipant):
         engine = choose_engine(table.engine, size=size)
         engine = choose_io_engine(engine, table.storage, size)
         stats = delta.write(engine, commit_tasks(change))
-        if of.timeline.completes_in_names:
-            completed = of.timeline.with_completed(commit.instant, DELTA_COMMIT, delta.completion)
-            commit.metadata_table = of.with_timeline(completed)
+        commit.metadata_table = delta.metadata_table
         commit.keys_indexed = sum(
             stat.num_writes for stat in stats if stat.partition_path == RECORD_INDEX
         )
@@ -235,10 +240,11 @@ class MetadataParticipant(CommitParticipant):
         engine = choose_engine(table.engine, files=files)
         engine = choose_io_engine(engine, table.storage, files * _RECORD_BYTES)
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.recording)))
+        clean.metadata_table = delta.metadata_table
 
-    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
+    def after_complete(self, table: TableSnapshot, action: Commit | Clean) -> None:
         """Run the metadata table's own services."""
-        run_services(table, None if commit is None else commit.metadata_table)
+        run_services(table, action.metadata_table)
 
 
 def _record_files(
@@ -339,8 +345,8 @@ class DeltaCommit:
         )
         """The file groups of each partition, in the order of their numbers."""
         self._new_groups: list[FileGroup] = []
-        self.completion = ""
-        """Its completion time, once it is complete."""
+        self.metadata_table: TableSnapshot | None = None
+        """The metadata table right after it; None also if that would take a listing."""
 
     @property
     def recording(self) -> Recording:
@@ -373,14 +379,21 @@ class DeltaCommit:
         )
         for group in self._new_groups:
             store_start_log(target, group.slice.logs[0].path)
-        stats = engine.exchange(
-            rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
-        )
-        try:
-            self.completion = complete_delta_commit(delta, OPERATION, stats)
-        except CommitConflict:
-            self._remove_unnamed(delta, stats)
-            raise
+        with prefetch_publication_check(metadata_table) as drop_old_listing:
+            stats = engine.exchange(
+                rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
+            )
+            drop_old_listing()
+            try:
+                completion = complete_delta_commit(delta, OPERATION, stats)
+            except CommitConflict:
+                self._remove_unnamed(delta, stats)
+                raise
+        if metadata_table.timeline.completes_in_names:
+            timeline = metadata_table.timeline.with_completed(
+                self._instant, DELTA_COMMIT, completion
+            )
+            self.metadata_table = metadata_table.with_timeline(timeline)
         return stats
 
     def _remove_unnamed(self, delta: PendingInstant, stats: Iterable[WriteStat]) -> None:

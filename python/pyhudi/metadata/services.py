@@ -21,6 +21,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
 from pyhudi.metadata.consistency import is_ordinary
 from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of
+from pyhudi.metadata.index_definitions import definitions_path
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import record_schema
 from pyhudi.metadata.table_writer import (
@@ -36,6 +37,8 @@ from pyhudi.services.compaction import CompactionWork
 from pyhudi.slices.compaction_task import compaction_stat
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.listing import ListedOnce
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import ArchiveBound
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -69,7 +72,7 @@ def run_services(data: TableSnapshot, synced: TableSnapshot | None = None) -> No
     try:
         options = MetadataOptions.of(data.options)
         if synced is None or _may_be_due(data, synced, options):
-            _run(data, options)
+            _run(data, synced or open_metadata_table(data), options)
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
         warn(
@@ -79,8 +82,7 @@ def run_services(data: TableSnapshot, synced: TableSnapshot | None = None) -> No
         )
 
 
-def _run(data: TableSnapshot, options: MetadataOptions) -> None:
-    metadata_table = open_metadata_table(data)
+def _run(data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOptions) -> None:
     observe(metadata_table)
     remove_staged(
         metadata_table.storage, metadata_table.timeline.other_entries[1], metadata_table.clock
@@ -91,9 +93,7 @@ def _run(data: TableSnapshot, options: MetadataOptions) -> None:
         metadata_table = metadata_table.reload()
     if _clean(data, metadata_table):
         metadata_table = metadata_table.reload()
-    if is_compaction_due(metadata_table, options.compact_after):
-        metadata_table = _without_rolled_back_commits(data, metadata_table)
-    if _compact(data, metadata_table, options):
+    if is_compaction_due(metadata_table, options.compact_after) and _compact(data, metadata_table):
         metadata_table = metadata_table.reload()
     bounds = lambda _: _oldest(Timeline.load(data.storage, data.config))  # noqa: E731
     archiving.archive(metadata_table, _archiving_policy(data, options, bounds))
@@ -173,37 +173,47 @@ def _is_just_compacted(timeline: Timeline) -> bool:
     return len(later) < _SINCE_COMPACTION
 
 
-def _compact(
-    data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOptions
-) -> str | None:
-    """Compact all slices with log files, if a compaction is due and possible."""
-    instant = _service_instant(metadata_table, _COMPACTION_SUFFIX)
-    if (
-        instant is None
-        or not is_compaction_due(metadata_table, options.compact_after)
-        or _must_wait(data, metadata_table)
-    ):
-        return None
+def _compact(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
+    """Compact all slices with log files, if possible; return whether there was a compaction.
+
+    data: the snapshot before the commit.
+    """
     storage, config = metadata_table.storage, metadata_table.config
     partitions = data.config.metadata_partitions
-    opened = MetadataTable(data.storage, data.config, data.timeline, opened=metadata_table)
-    for name in partitions:
-        # The compaction would make the loss of a log file permanent.
-        opened.check_groups(name)
-    view = FileSystemView(storage, config, metadata_table.timeline, partitions)
-    slices = compaction.slices_with_logs(view)
-    return compaction.compact(metadata_table, record_compaction(), slices, instant)
+    with (
+        storage.prefetch(folders=partitions),
+        data.storage.prefetch(files=[definitions_path(data.config)]),
+    ):
+        # A zombie commit may exist since this writer's check.
+        timeline = zombie_commits.load_timeline(data)
+        current = _without_rolled_back_commits(timeline, metadata_table)
+        instant = _service_instant(current, _COMPACTION_SUFFIX)
+        if instant is None or _must_wait(timeline, current):
+            return current is not metadata_table
+        files = ListedOnce(storage)
+        opened = MetadataTable(
+            data.storage, data.config, data.timeline, opened=current, files=files
+        )
+        for name in partitions:
+            # The compaction would make the loss of a log file permanent.
+            opened.check_groups(name)
+    slices = compaction.slices_with_logs(
+        FileSystemView(storage, config, current.timeline, partitions, files)
+    )
+    compaction.compact(current, record_compaction(), slices, instant)
+    return True
 
 
 def _without_rolled_back_commits(
-    data: TableSnapshot, metadata_table: TableSnapshot
+    timeline: Timeline, metadata_table: TableSnapshot
 ) -> TableSnapshot:
     """Remove delta commits of writes that were rolled back before they added them.
 
     Their writers stalled, and have failed or will roll them back. After a compaction their records
     could no longer be distinguished from valid ones.
+
+    timeline: the data table's current one.
     """
-    timeline = Timeline.load(data.storage, data.config)
     existing, first = (
         {instant.requested for instant in timeline.instants},
         timeline.first_active or "",
@@ -217,6 +227,9 @@ def _without_rolled_back_commits(
     for target in targets:
         remove_delta_commit(metadata_table, target)
         metadata_table = metadata_table.reload()
+    if targets:
+        # The removal has changed prefetched directories.
+        forget()
     return metadata_table
 
 
@@ -241,18 +254,19 @@ def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
     return None if instant in existing else instant
 
 
-def _must_wait(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
+def _must_wait(timeline: Timeline, metadata_table: TableSnapshot) -> bool:
     """Return whether a pending instant of the table may have records already.
 
     In base files they could no longer be distinguished. From table version 8 on, Hudi compacts up
     to this instant. An active write adds its records in its critical section, after the
     compaction, so pyhudi waits only for a writer that failed there. Up to version 6 it waits for
     all older instants, as Hudi does.
+
+    timeline: the data table's current one.
     """
     deltas = metadata_table.timeline.filter_completed(DELTA_COMMIT)
     last = deltas[-1].requested if deltas else ""
-    # A zombie commit may exist since this writer's check.
-    pending = zombie_commits.load_timeline(data).pending()
+    pending = timeline.pending()
     if metadata_table.timeline.completes_in_names:
         return any(
             delta_commit(metadata_table, instant.requested) is not None for instant in pending

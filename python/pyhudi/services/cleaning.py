@@ -32,7 +32,12 @@ from pyhudi.services.result import ServiceResult
 from pyhudi.slices.cleaned_files import files_of_plan
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from pyhudi.table.participants import Clean, CommitParticipant, prefetch_commit_reads
+from pyhudi.table.participants import (
+    Clean,
+    CommitParticipant,
+    prefetch_commit_reads,
+    prefetch_publication_check,
+)
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
@@ -292,15 +297,18 @@ def _complete(
         if latest.timeline.of_same_time(action.time, CLEAN):
             action = _at_another_time(action, plan)
         emptied = _remove_emptied(latest, plan)
-        for participant in table.participants:
-            participant.before_clean(latest, Clean(action.time, files, emptied))
-    took_ms = table.clock.now_ms() - started
-    record = _record(action.time, plan, files, emptied, took_ms)
-    began_ms = table.clock.now_ms()
-    table.lock_manager.check_held()
-    action.complete(_encode("HoodieCleanMetadata", record, table))
+        clean = Clean(action.time, files, emptied)
+        with prefetch_publication_check(table) as drop_old_listing:
+            for participant in table.participants:
+                participant.before_clean(latest, clean)
+            took_ms = table.clock.now_ms() - started
+            record = _record(action.time, plan, files, emptied, took_ms)
+            began_ms = table.clock.now_ms()
+            table.lock_manager.check_held()
+            drop_old_listing()
+            action.complete(_encode("HoodieCleanMetadata", record, table))
     for participant in table.participants:
-        _run_after_complete(participant, latest)
+        _run_after_complete(participant, latest, clean)
     table.lock_manager.wait_out_clock_skew(began_ms)
     return action.time
 
@@ -319,9 +327,9 @@ def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> Pending
     return retimed
 
 
-def _run_after_complete(participant: CommitParticipant, table: TableSnapshot) -> None:
+def _run_after_complete(participant: CommitParticipant, table: TableSnapshot, clean: Clean) -> None:
     try:
-        participant.after_complete(table)
+        participant.after_complete(table, clean)
     except Exception as error:  # noqa: BLE001 - the clean is complete
         msg = (
             f"{table.storage.uri}: cleaned, but a later step failed and will be retried: "

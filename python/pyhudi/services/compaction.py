@@ -23,7 +23,7 @@ from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.service_plans import resolve_planned_slices
-from pyhudi.table.participants import Commit, run_participants
+from pyhudi.table.participants import Commit, prefetch_publication_check, run_participants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
@@ -75,7 +75,6 @@ def compact(
     compaction = PendingInstant(table, instant, COMPACTION)
     plan = compaction_plan(slices, work.extra)
     table.lock_manager.check_held()
-    _check_newest(table)
     compaction.request(serde.encode_container("HoodieCompactionPlan", plan, table.clock))
     try:
         _check_newest(table)
@@ -204,14 +203,18 @@ def _execute(
         extra_metadata=schema.extra_metadata(instant),
         operation_type="COMPACT",
     )
-    written_paths = _files_of_attempts(compaction, work, slices)
-    # If this writer stalled, the files may be those of another writer that executed the plan.
-    table.lock_manager.check_held()
-    compaction.delete_unnamed_files(metadata, written_paths)
-    metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
-    content = metadata.encode(table.config.version, COMPACTION, table.clock)
-    compaction.complete(content, metadata.paths)
-    compaction.delete_markers()
+    with prefetch_publication_check(table) as drop_old_listing:
+        written_paths = _files_of_attempts(compaction, work, slices)
+        # If this writer stalled, the files may be those of another writer that executed the plan.
+        table.lock_manager.check_held()
+        compaction.delete_unnamed_files(metadata, written_paths)
+        if table.participants:
+            metadata = run_participants(table.reload(), Commit(instant, metadata, schema))
+        content = metadata.encode(table.config.version, COMPACTION, table.clock)
+        drop_old_listing()
+        compaction.complete(content, metadata.paths)
+    if work.has_markers:
+        compaction.delete_markers()
 
 
 def _roll_back(

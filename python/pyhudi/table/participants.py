@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.storage.prefetch import forget
 from pyhudi.storage.storage import Entry
 from pyhudi.timeline.commit_metadata import CommitMetadata
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:  # Reading needs none of it.
     from pyhudi import _native
     from pyhudi.schema.commit_schema import CommitSchema
     from pyhudi.table.table_snapshot import TableSnapshot
+
+_MAX_LISTING_AGE_MS = 2_000
+"""Age at which a listing is too old for the check before a publication."""
 
 
 @dataclass
@@ -39,6 +43,8 @@ class Commit:
     """The action of its pending files."""
     completion: str = ""
     """The completion time, once it is complete."""
+    has_overgrown: bool = False
+    """It appends to a file group with far too many log files."""
     metadata_table: TableSnapshot | None = None
     """The metadata table, once it is in sync; None also if that would take a listing."""
 
@@ -52,7 +58,7 @@ class ArchiveBound:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Clean:
     """A clean that has deleted its files and is about to be complete."""
 
@@ -62,6 +68,8 @@ class Clean:
     """Names of the deleted files, by partition path."""
     partitions: Collection[str] = ()
     """Paths of the partitions that were deleted as a whole."""
+    metadata_table: TableSnapshot | None = None
+    """See `Commit`."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +158,10 @@ class CommitParticipant:
         """Return which part of the active timeline it needs; None: it needs none."""
         return None
 
-    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
+    def after_complete(self, table: TableSnapshot, action: Commit | Clean) -> None:
         """Do what is due once a commit or a clean is complete. An error becomes a warning.
 
-        table: the snapshot before. commit: None for a clean.
+        table: the snapshot before.
         """
 
 
@@ -190,15 +198,41 @@ class SnapshotAfterCommit(CommitParticipant):
     def __init__(self) -> None:
         self.snapshot: TableSnapshot | None = None
         """None until a commit is complete, and if its layout has no completion times in names."""
+        self.has_overgrown = False
+        """See `Commit`."""
 
-    def after_complete(self, table: TableSnapshot, commit: Commit | None = None) -> None:
+    def after_complete(self, table: TableSnapshot, action: Commit | Clean) -> None:
         """Keep the snapshot. No other writer has completed anything in this critical section."""
         self.snapshot = None
-        if commit is not None and table.timeline.completes_in_names:
+        if not isinstance(action, Commit):
+            return
+        self.has_overgrown = action.has_overgrown
+        if table.timeline.completes_in_names:
             timeline = table.timeline.with_completed(
-                commit.instant, commit.action, commit.completion
+                action.instant, action.action, action.completion
             )
             self.snapshot = table.with_timeline(timeline)
+
+
+@contextmanager
+def prefetch_publication_check(table: TableSnapshot) -> Iterator[Callable[[], None]]:
+    """Prefetch the listing by which a writer checks that its instant is still inflight.
+
+    The block writes what precedes the publication, so the listing takes no time of its own. Call
+    the result right before the check: it drops a listing that is too old. The lock, which is
+    checked after the publication, covers the time in between.
+    """
+    if not table.config.layout.completion_in_name:
+        yield lambda: None
+        return
+    began_ms = table.clock.ticks_ms()
+
+    def drop_old_listing() -> None:
+        if table.clock.ticks_ms() - began_ms > _MAX_LISTING_AGE_MS:
+            forget()
+
+    with table.storage.prefetch(folders=[table.config.layout.folder]):
+        yield drop_old_listing
 
 
 @contextmanager

@@ -28,6 +28,11 @@ from pyhudi.table.locking import LockManager, NoLock
 from pyhudi.txn.locks.base import TableLock, acquire, release
 from pyhudi.txn.locks.providers import table_lock
 
+_LINGER_S = 0.3
+"""How much longer than necessary the lock is held in the background for the next critical section.
+
+A small write needs it again by then, and otherwise waits for a release and an acquisition."""
+
 
 class TableLockManager(LockManager):
     """Critical sections under a lock, for one writer in one thread."""
@@ -138,7 +143,8 @@ class TableLockManager(LockManager):
 
     def _start_delayed_release(self, remaining_s: float) -> bool:
         """Release the lock in a thread; return False if the interpreter ends and starts none."""
-        delayed_release = _DelayedRelease(remaining_s, self._lock)
+        linger_s = 0 if self._was_kept else _LINGER_S
+        delayed_release = _DelayedRelease(remaining_s, linger_s, self._lock)
         try:
             self._delayed_release = delayed_release
             delayed_release.start()
@@ -212,17 +218,21 @@ class TableLockManager(LockManager):
 class _DelayedRelease(threading.Thread):
     """Releases a lock after a delay, unless the writer needs the lock again before."""
 
-    def __init__(self, after_s: float, lock: TableLock) -> None:
+    def __init__(self, after_s: float, linger_s: float, lock: TableLock) -> None:
+        """linger_s: added to the delay, unless `finish` is called before."""
         super().__init__(name="pyhudi-leaving")
         self._after_s = after_s
+        self._linger_s = linger_s
         self._lock = lock
         self._wake = threading.Event()
+        self._is_awaited = threading.Event()
         # The first thread to acquire it decides. Never released: an interrupt can come at any time.
         self._claim = threading.Lock()
         self._failure: Exception | None = None
 
     def run(self) -> None:
-        self._wake.wait(max(self._after_s, 0))
+        if not self._wake.wait(max(self._after_s, 0)):
+            self._is_awaited.wait(self._linger_s)
         if self._claim.acquire(blocking=False):
             release(self._lock, self._record_failure)
 
@@ -233,10 +243,12 @@ class _DelayedRelease(threading.Thread):
         """Cancel the release; return False if the lock is released already, or cancelled."""
         is_cancelled = self._claim.acquire(blocking=False)
         self._wake.set()
+        self._is_awaited.set()
         return is_cancelled
 
     def finish(self) -> None:
         """Wait for the thread. Warns if the lock could not be released."""
+        self._is_awaited.set()
         if self.is_alive():
             self.join()
         if self._failure is not None:

@@ -11,9 +11,9 @@ order of steps is Hudi's (`BaseHoodieWriteClient`, 1.2.0). A crash can happen af
 4. Tasks write data files, each after its marker. Readers see none of them.
 5. `commit`. In one critical section: the timeline is reloaded and checked for concurrent changes
    (`conflicts.py`), marked files that are not in the statistics are removed, commit participants
-   are synced. The completed file publishes the write. Then participants run their
-   post-commit steps, and heartbeat and markers are removed. A failure after the publication is a
-   warning: an error would make the caller write again.
+   are synced. The completed file publishes the write. Then heartbeat and markers are removed, and
+   participants run their post-commit steps. A failure after the publication is a warning: an error
+   would make the caller write again.
 
 A lock cannot stop a writer that lost it. So a write is published only while its lock, its heartbeat
 and its inflight file exist.
@@ -47,6 +47,7 @@ from pyhudi.table.participants import (
     Commit,
     CommitParticipant,
     prefetch_commit_reads,
+    prefetch_publication_check,
     run_participants,
 )
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -98,10 +99,14 @@ class Transaction:
         self._shared = shared
         self._files = files
         self._heartbeat: Heartbeat | None = None
+        self._latest_time = ""
+        """The latest time on the timeline when the write began."""
         self._post_commit_steps: list[Callable[[], None]] = []
         self._written = CommitMetadata()
         self.by_record_index = False
         """Whether the record index tagged the keys, so it contains all tagged records."""
+        self.has_overgrown = False
+        """Whether it appends to a file group with far too many log files."""
         self.participants: list[CommitParticipant] = []
         """Commit participants of this write, in addition to those of the table."""
 
@@ -150,16 +155,30 @@ class Transaction:
 
     def _begin(self) -> None:
         table = self._table
-        conflicts.check_planned_commits_exist(table.timeline, conflicts.reload_timeline(table))
         began_ms = table.clock.now_ms()
-        self._pending = replace(self._pending, time=table.generator.next())
-        self._heartbeat = self._new_heartbeat()
-        self._heartbeat.start()
+        heartbeat = self._take_instant()
+        # The instant is later than those of the plan, and rarely has to be later than another.
+        table.storage.run_concurrently(self._reload, heartbeat.start)
+        if self._latest_time >= self.instant:
+            heartbeat.stop()
+            began_ms = table.clock.now_ms()
+            self._take_instant().start()
         table.lock_manager.check_held()
         self._state = State.REQUESTED
         plan = replace_commit.content_of_request(table.config.version, self._operation, table.clock)
         self._pending.request(plan)
         table.lock_manager.wait_out_clock_skew(began_ms)
+
+    def _take_instant(self) -> Heartbeat:
+        self._pending = replace(self._pending, time=self._table.generator.next())
+        self._heartbeat = self._new_heartbeat()
+        return self._heartbeat
+
+    def _reload(self) -> None:
+        table = self._table
+        current = conflicts.reload_timeline(table)
+        self._latest_time = current.latest_time() or ""
+        conflicts.check_planned_commits_exist(table.timeline, current)
 
     def _withdraw_request(self) -> None:
         """Withdraw a write that has created at most its requested file."""
@@ -235,19 +254,22 @@ class Transaction:
                 self._pending.delete_unnamed_files(metadata, marked_paths)
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 commit.action = self._pending.action
+                commit.has_overgrown = self.has_overgrown
                 if self._is_unchanged_since_plan(current.timeline):
                     commit.listed = listed
                 for participant in table.participants:
                     participant.before_publish(current)
                 self._has_run_participants = True
-                metadata = run_participants(current, commit, self.participants)
-            data = metadata.encode(table.config.version, self._pending.action, table.clock)
-            began_ms = table.clock.now_ms()
-            completion = table.generator.next()
-            self._publish(completion, data)
+                with prefetch_publication_check(table) as drop_old_listing:
+                    metadata = run_participants(current, commit, self.participants)
+                    data = metadata.encode(table.config.version, self._pending.action, table.clock)
+                    drop_old_listing()
+                    began_ms = table.clock.now_ms()
+                    completion = table.generator.next()
+                    self._publish(completion, data)
             commit.completion = completion
+            table.lock_manager.wait_out_clock_skew(began_ms)
             self._run_post_commit_steps(current, commit)
-            self._clean_up(partial(table.lock_manager.wait_out_clock_skew, began_ms))
         return completion
 
     def _check_before_publish(
@@ -345,15 +367,13 @@ class Transaction:
         """Run the post-commit steps; a failure does not undo the commit."""
         for step in self._post_commit_steps:
             self._try(step)
-        for participant in (*table.participants, *self.participants):
-            self._try(partial(participant.after_complete, table, commit))
-
-    def _clean_up(self, wait_out_skew: Callable[[], None]) -> None:
-        """Remove heartbeat and markers while waiting out clock skew."""
-        steps = [self._pending.delete_markers, wait_out_skew]
+        # Services would have to check a commit whose heartbeat is still there.
+        steps = [self._pending.delete_markers]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
         self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
+        for participant in (*table.participants, *self.participants):
+            self._try(partial(participant.after_complete, table, commit))
 
     def _try(self, step: Callable[[], None]) -> None:
         try_step(self._table.storage.uri, self.instant, step)

@@ -10,6 +10,7 @@ from pyhudi.config.log import logger
 from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_duplicates
 from pyhudi.index.replaced_buckets import NewFileIds, in_place, replace_hashing_metadata
 from pyhudi.schema.table_schema import table_schema
+from pyhudi.services.table_compaction import has_too_many_log_files
 from pyhudi.slices.hashing_metadata import confirm_rings
 from pyhudi.slices.nested_partitions import check_apart
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
@@ -88,6 +89,12 @@ def write(
             merge_by_key=merge_by_key,
             rewrite=rewrite,
             new_file_id=context.new_file_id,
+        )
+        appended = {file.group for file in files if not isinstance(file.task, BaseFileTask)}
+        txn.has_overgrown = any(
+            has_too_many_log_files(counts.groups[number].slice)
+            for number in appended
+            if number is not None
         )
         return execute(context, txn, files, operation, write=assigned.write)
 

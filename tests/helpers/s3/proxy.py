@@ -13,7 +13,7 @@ _SPAWN = get_context("spawn")
 
 
 class Proxy:
-    """Passes on what comes, each piece of a request after the delay; answers at once.
+    """Passes on requests after the delay, and answers at once.
 
     A process of its own, so that it takes no time of who asks. `close` ends it.
     """
@@ -73,9 +73,11 @@ class _Server:
         )
 
     async def _hold_back(self, data: bytes) -> None:
-        if _REQUEST.match(data):
-            self._counts[0] += 1
-            self._counts[1] += not self._under_way
+        if not _REQUEST.match(data):
+            # The rest of a request's body.
+            return
+        self._counts[0] += 1
+        self._counts[1] += not self._under_way
         self._under_way += 1
         try:
             await asyncio.sleep(self._delay.value)
