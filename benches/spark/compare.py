@@ -1,10 +1,11 @@
-"""pyhudi on Spark beside Apache Hudi on the same Spark, and beside itself on one core.
+"""pyhudi on Spark compared with Apache Hudi and with plain Parquet on the same Spark.
 
-Each engine does all steps on a table of its own in one session (`job.py`); the runs take turns in
-each round. After every write the table's rows are compared with what must stand, and what the
-engines read is the same, or the program ends. Figures are medians of the rounds, in seconds.
+Each engine measures the steps on tables of its own in one session (`job.py`); the sessions take
+turns in each round. All engines must give the same answers, or the program ends. Figures are
+medians of all measurements, in processor seconds of the whole process tree.
 
-Prints ratios, and writes all figures to build/bench/spark.json.
+Prints a table and the targets, and adds the figures to build/bench/spark-ROWS.json. Engines and
+steps that you do not select keep their figures of an earlier run: measure only what changed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,12 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from steps import AIMS, ENGINES, READS, STEPS, TYPES
+from steps import ENGINES, STEPS, TARGETS, TYPES
 
 _HERE = Path(__file__).resolve().parent
 _PYTHON = _HERE.parent / "python"
@@ -38,159 +38,194 @@ class Session:
 
     @property
     def name(self) -> str:
-        """As it is printed and named in the aims."""
+        """The name that the output and the targets use."""
         return f"{self.engine} local[{self.cores}]"
 
 
-SESSIONS = (Session("pyhudi", 2), Session("hudi", 2), Session("pyhudi", 1))
-Found = dict[str, dict[str, list[float]]]
-"""Seconds by step and session's name, of one type of table."""
+Measured = tuple[str, dict[str, Any]]
+"""A step, with its seconds and answer."""
+Figures = dict[str, dict[str, list[dict[str, Any]]]]
+"""Measurements by step and session's name, of one type of table."""
 
 
 def main() -> int:
-    """Makes the inputs unless they are there; measures, prints and judges."""
-    given = _arguments()
-    inputs = _inputs(given)
-    found: dict[str, Found] = {kind: {step: {} for step in STEPS} for kind in given.types}
-    for number in range(given.runs):
-        for kind in given.types:
-            _round(given, kind, inputs, found[kind], check=number == 0)
-    for kind in given.types:
-        _print_type(kind, found[kind])
-    missed = [text for kind in given.types for text in _judge(kind, found[kind])]
-    target = _BUILD / "spark.json"
-    target.write_text(json.dumps({"setting": _setting(given), "seconds": found}, indent=2) + "\n")
+    """Create the inputs unless they exist; measure, print and judge."""
+    arguments = _arguments()
+    inputs = _inputs(arguments)
+    target = _BUILD / f"spark-{arguments.rows}{'-bare' * arguments.bare}.json"
+    figures = _stored(target)
+    sessions = [
+        Session(engine, cores)
+        for cores in arguments.cores
+        for engine in arguments.engines
+        if cores == arguments.cores[0] or engine == "pyhudi"
+    ]
+    for number in range(arguments.rounds):
+        plain: list[Measured] = []  # the same files for each type of table
+        for kind in arguments.types:
+            for session in sessions:
+                is_plain = session.engine == "parquet"
+                measured = (is_plain and plain) or _job(
+                    arguments, session, kind, inputs, is_first=number == 0
+                )
+                plain = measured if is_plain else plain
+                figures = _stored(target)  # another engine may be measured at the same time
+                _add(figures[kind], session.name, measured, is_first=number == 0)
+                target.write_text(
+                    json.dumps({"setting": _setting(arguments), "figures": figures}, indent=1)
+                )
+                _check_answers(kind, figures[kind])
+    for kind in arguments.types:
+        _print_type(kind, figures[kind])
+    missed = [text for kind in arguments.types for text in _judge(kind, figures[kind])]
     print(f"\nall figures are in {os.path.relpath(target)}")
-    return 1 if missed and given.check else 0
+    return 1 if missed and arguments.check else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000, help="of the first commit")
-    parser.add_argument("--runs", type=int, default=1, help="rounds")
+    parser.add_argument("--rounds", type=int, default=1, help="sessions of each engine")
+    parser.add_argument("--repeat", type=int, default=3, help="measurements in a session")
+    parser.add_argument("--steps", nargs="+", default=list(STEPS), choices=list(STEPS))
     parser.add_argument("--codec", default="own", help="of all base files")
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=TYPES)
     parser.add_argument("--bare", action="store_true", help="the simple index, no metadata table")
-    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2], choices=[1, 2])
+    parser.add_argument("--cores", type=int, nargs="+", default=[2], choices=[1, 2])
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--check", action="store_true", help="fail unless all aims are met")
+    parser.add_argument("--new-tables", action="store_true", help="not those of an earlier run")
+    parser.add_argument("--check", action="store_true", help="fail unless all targets are met")
     return parser.parse_args()
 
 
-def _inputs(given: argparse.Namespace) -> Path:
-    """The folder of the inputs, those of `benches/python/writes.py`; made once."""
-    folder = _BUILD / f"writes-{given.rows}" / "input"
+def _inputs(arguments: argparse.Namespace) -> Path:
+    """Return the folder of the inputs, those of `benches/python/writes.py`; created once."""
+    folder = _BUILD / f"writes-{arguments.rows}" / "input"
     if not (folder / "expected.json").exists():
         program = [sys.executable, str(_PYTHON / "generate_writes.py"), str(folder)]
-        subprocess.run([*program, "--rows", str(given.rows)], check=True)
+        subprocess.run([*program, "--rows", str(arguments.rows)], check=True)
     return folder
 
 
-def _round(
-    given: argparse.Namespace, kind: str, inputs: Path, found: Found, *, check: bool
-) -> None:
-    """Every session's steps, and whether they read the same."""
-    read: dict[str, set[tuple[str, str]]] = {step: set() for step in READS}
-    for session in SESSIONS:
-        if session.engine not in given.engines or session.cores not in given.cores:
-            continue
-        for answer in _job(given, session, kind, inputs, check=check):
-            step = answer["step"]
-            found[step].setdefault(session.name, []).append(answer["seconds"])
-            print(f"{kind} {step}: {session.name}: {answer['seconds']:.2f} s", flush=True)
-            if step in READS:
-                read[step].add((answer["rows"], answer["digest"]))
-    for step, answers in read.items():
-        # Of a late row an incremental query tells where its base file was not rewritten with it.
-        alike = kind == "cow" or given.bare or step != "incremental"
-        if len(answers) > 1 and alike:
-            sys.exit(f"{kind} {step}: the rows differ: {sorted(answers)}")
+def _stored(target: Path) -> dict[str, Figures]:
+    """Return the figures of earlier sessions, by type of table."""
+    stored = json.loads(target.read_text())["figures"] if target.exists() else {}
+    return {kind: stored.get(kind, {}) for kind in TYPES}
+
+
+def _add(figures: Figures, session: str, measured: list[Measured], *, is_first: bool) -> None:
+    """Add a session's figures; those of the first round replace those of earlier runs."""
+    for step, _ in measured if is_first else ():
+        figures.setdefault(step, {}).pop(session, None)
+    for step, seconds in measured:
+        figures.setdefault(step, {}).setdefault(session, []).append(seconds)
 
 
 def _job(
-    given: argparse.Namespace, session: Session, kind: str, inputs: Path, *, check: bool
-) -> Iterator[dict[str, Any]]:
-    table = _BUILD / "spark-table"
-    shutil.rmtree(table, ignore_errors=True)
+    arguments: argparse.Namespace, session: Session, kind: str, inputs: Path, *, is_first: bool
+) -> list[Measured]:
+    """Run a session; return what it measured, by step."""
+    tables = _tables(arguments, session.engine, kind)
+    if arguments.new_tables and is_first:
+        shutil.rmtree(tables, ignore_errors=True)
+    tables.mkdir(parents=True, exist_ok=True)
     os.sync()
     program = [sys.executable, str(_HERE / "job.py"), session.engine, kind, str(session.cores)]
-    program += [str(table), str(inputs), "--codec", given.codec]
-    program += ["--bare"] * given.bare
-    job = subprocess.Popen(
-        program,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(_HERE.parents[1])},
-    )
-    assert job.stdin is not None
+    program += [str(tables), str(inputs), "--codec", arguments.codec]
+    program += ["--repeat", str(arguments.repeat), "--steps", *arguments.steps]
+    program += ["--bare"] * arguments.bare
+    if session.engine == "hudi":
+        # Hudi reads the same files as pyhudi: its own upserts rewrite base files this small.
+        program += ["--read", str(_tables(arguments, "pyhudi", kind))]
+    path = [str(_HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    job = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment)
     assert job.stdout is not None
+    measured = []
     for line in job.stdout:
-        if not line.startswith("{"):  # Hudi says things on standard output
+        if not line.startswith("{"):  # Hudi prints on standard output, too
             continue
-        answer = json.loads(line)
-        yield answer
-        if check and answer["step"] not in READS:
-            _check_rows(session, kind, answer["step"], table, inputs)
-        job.stdin.write("\n")
-        job.stdin.flush()
+        seconds = json.loads(line)
+        step = seconds.pop("step")
+        measured.append((step, seconds))
+        text = f"{seconds['processor']:.2f} s of processors, {seconds['elapsed']:.2f} s"
+        print(f"{kind} {step}: {session.name}: {text}", flush=True)
     if job.wait() != 0:
         sys.exit(f"{session.name} failed")
-    shutil.rmtree(table, ignore_errors=True)
+    return measured
 
 
-def _check_rows(session: Session, kind: str, step: str, table: Path, inputs: Path) -> None:
-    """Ends the program unless the table has the rows that it must have after a write."""
-    program = [sys.executable, str(_PYTHON / "writers.py"), "pyhudi", kind, step]
-    program += [str(table), str(inputs), "--check"]
-    printed = subprocess.run(program, check=True, capture_output=True, text=True).stdout
-    if json.loads(printed) != json.loads((inputs / "expected.json").read_text())[step]:
-        sys.exit(f"{session.name} left wrong rows after {step}, {kind}")
+def _tables(arguments: argparse.Namespace, engine: str, kind: str) -> Path:
+    """Return the folder of an engine's tables."""
+    type_ = "plain" if engine == "parquet" else kind
+    name = f"{engine}-{type_}-{arguments.rows}{'-bare' * arguments.bare}"
+    return _BUILD / "spark-tables" / name
+
+
+def _check_answers(kind: str, figures: Figures) -> None:
+    """End the program unless all engines gave the same answers."""
+    for step, sessions in figures.items():
+        answers = {
+            measured["answer"]
+            for measurements in sessions.values()
+            for measured in measurements
+            if measured["answer"] != "None"
+        }
+        if len(answers) > 1 and not (step == "incremental" and kind == "mor"):
+            # An incremental read returns a late row only if its base file was rewritten.
+            sys.exit(f"{kind} {step}: the answers differ: {sorted(answers)}")
 
 
 # --- output ---------------------------------------------------------------------------------------
 
 
-def _print_type(kind: str, found: Found) -> None:
-    names = [session.name for session in SESSIONS]
-    print(f"\n{kind:34}" + "".join(f"{name:>18}" for name in names) + "   first over the others")
-    for step, of_step in found.items():
-        medians = {name: statistics.median(some) for name, some in of_step.items()}
-        line = "".join(
-            f"{medians[name]:18.2f}" if name in medians else f"{'':18}" for name in names
-        )
-        first = medians.get(names[0])
-        if first is not None:
-            line += "   " + ", ".join(
-                f"{first / medians[name]:.2f}" for name in names[1:] if name in medians
-            )
-        print(f"{STEPS[step]:34}{line}")
+def _medians(figures: Figures, step: str, unit: str) -> dict[str, float]:
+    return {
+        name: statistics.median(measured[unit] for measured in measurements)
+        for name, measurements in figures.get(step, {}).items()
+        if measurements
+    }
 
 
-def _judge(kind: str, found: Found) -> list[str]:
-    """Prints each aim that can be judged; those that were missed."""
+def _print_type(kind: str, figures: Figures) -> None:
+    names = list(dict.fromkeys(name for step in STEPS for name in figures.get(step, {})))
+    names.sort(key=lambda name: (name.split()[1] != "local[2]", ENGINES.index(name.split()[0])))
+    print(f"\n| {kind}, processor seconds | " + " | ".join(names) + " | first over the others |")
+    print("|---|" + "---|" * (len(names) + 1))
+    for step, title in STEPS.items():
+        medians = _medians(figures, step, "processor")
+        cells = [f"{medians[name]:.2f}" if name in medians else "" for name in names]
+        first = medians.get(names[0]) if names else None
+        ratios = [
+            f"{first / medians[name]:.2f}" if first is not None and name in medians else "-"
+            for name in names[1:]
+        ]
+        print(f"| {title} | " + " | ".join([*cells, ", ".join(ratios)]) + " |")
+
+
+def _judge(kind: str, figures: Figures) -> list[str]:
+    """Print each target that can be judged; return those that were missed."""
     print()
     missed = []
-    for aim in AIMS:
-        ours = found[aim.step].get("pyhudi local[2]")
-        other = found[aim.step].get(aim.of)
-        if aim.type != kind or not ours or not other:
+    for target in TARGETS:
+        medians = _medians(figures, target.step, target.unit)
+        ours, other = medians.get("pyhudi local[2]"), medians.get(target.of)
+        if target.type != kind or not ours or not other:
             continue
-        ratio = statistics.median(ours) / statistics.median(other)
-        text = f"{STEPS[aim.step]}, {kind}: {ratio:.2f} of {aim.of}'s seconds"
-        text += f", at most {aim.most:.2f} wanted"
-        print(f"  {'met' if ratio <= aim.most else 'MISSED'}: {text}")
-        if ratio > aim.most:
+        ratio = ours / other
+        text = f"{STEPS[target.step]}, {kind}: {ratio:.2f} of {target.of}'s {target.unit} seconds"
+        text += f", target {target.ratio:.2f}"
+        print(f"  {'met' if ratio <= target.ratio else 'MISSED'}: {text}")
+        if ratio > target.ratio:
             missed.append(text)
     return missed
 
 
-def _setting(given: argparse.Namespace) -> dict[str, Any]:
+def _setting(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
-        "rows": given.rows,
-        "codec": given.codec,
-        "bare": given.bare,
-        "runs": given.runs,
+        "rows": arguments.rows,
+        "codec": arguments.codec,
+        "bare": arguments.bare,
         "processors": os.cpu_count(),
         "load at the end": os.getloadavg()[0],
         "versions": {name: metadata.version(name) for name in ("pyspark", "pyarrow")},
