@@ -11,10 +11,13 @@ the batched format of Hudi's timeline server. Source: `MarkerType`, `WriteMarker
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pyhudi.errors import CorruptTable, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, HudiError, UnsupportedTableFeature
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Entry, Storage
 
@@ -58,7 +61,37 @@ def folder(instant: str) -> str:
 def create(storage: Storage, instant: str, marker: Marker) -> None:
     """Create a DIRECT marker; an existing one is kept."""
     content = _IN_BUCKETS if is_bucket(storage.uri) else b""
-    storage.put_if_absent(f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}", content)
+    path = f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}"
+    storage.put_if_absent(path, content)
+    if (started := _STARTED.get()) is not None:
+        started.append((storage, path, marker.path))
+
+
+_STARTED: ContextVar[list[tuple[Storage, str, str]] | None] = ContextVar("started", default=None)
+"""In `removing_late_files`: storage, marker and data file of each file that was started."""
+
+
+@contextmanager
+def removing_late_files() -> Iterator[None]:
+    """Remove the files of the block if their markers do not exist any more.
+
+    A task that its driver has given up can write a file after the write's end. The write has then
+    deleted the marker, so no writer would find the file. Raises `HudiError`.
+    """
+    started: list[tuple[Storage, str, str]] = []
+    _STARTED.set(started)
+    late_paths = []
+    try:
+        yield
+    finally:
+        _STARTED.set(None)  # not a token's reset: another thread may close a generator
+        for storage, marker_path, path in started:
+            if not storage.exists(marker_path):
+                storage.delete(path)
+                late_paths.append(path)
+    if late_paths:
+        msg = f"a task wrote {', '.join(late_paths)} after the end of its write"
+        raise HudiError(f"{msg}; the task removed what it wrote")
 
 
 def delete_all(storage: Storage, instant: str) -> None:

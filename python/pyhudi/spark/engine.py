@@ -5,8 +5,8 @@ row in each partition, so each task gets one Spark task. Nothing here uses the J
 RDD, or depends on what tasks do.
 
 Spark retries a failed task (`spark.task.maxFailures`) and may run one twice (speculation); each run
-is an `Attempt` of its own. After a failed call, a task that Spark is still killing can go on
-writing for a short time.
+is an `Attempt` of its own. A task of a lost executor can go on writing after its call: it removes
+files that it finishes after the end of their write.
 
 Spark transfers only the text of an exception. An executor appends the pickled exception to the
 text, and the driver unpickles it: `except CorruptTable` works on every engine.
@@ -33,6 +33,7 @@ import pyhudi
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.slices.markers import removing_late_files
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 _MAX_BYTES = 16 * 1024
@@ -48,7 +49,8 @@ class TaskFailedError(Exception):
 def wrap_exceptions() -> Iterator[None]:
     """On an executor: append exceptions of the block to the text that Spark transfers."""
     try:
-        yield
+        with removing_late_files():
+            yield
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         raise TaskFailedError(f"{message}\n{_encode_exception(error)}") from error

@@ -154,9 +154,15 @@ class PendingInstant:
             layout, table.storage, self.time, self.action, completion
         )
 
-    def delete_markers(self) -> None:
-        """Delete its markers, after it is complete or removed."""
+    def delete_markers(self, unnamed_paths: Collection[str] = ()) -> None:
+        """Delete its markers, after it is complete or removed.
+
+        unnamed_paths: files that were deleted before. A late task may have written them since; from
+        now on it removes them itself (`markers.removing_late_files`).
+        """
         markers.delete_all(self.table.storage, self.time)
+        if unnamed_paths:
+            self.table.storage.delete_all(unnamed_paths)
 
     def revert_to_requested(self, started_paths: Iterable[str] | None = None) -> None:
         """Delete the written files and make the instant requested again.

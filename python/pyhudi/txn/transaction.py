@@ -24,7 +24,7 @@ reader stops at the first block that is later than the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -269,7 +269,8 @@ class Transaction:
                     self._publish(completion, data)
             commit.completion = completion
             table.lock_manager.wait_out_clock_skew(began_ms)
-            self._run_post_commit_steps(current, commit)
+            unnamed_paths = {*marked_paths} - metadata.paths
+            self._run_post_commit_steps(current, commit, unnamed_paths)
         return completion
 
     def _check_before_publish(
@@ -363,12 +364,17 @@ class Transaction:
         commit = timeline.archive.find(self.instant, action)
         return None if commit is None else timeline.archive.commit_metadata(commit)
 
-    def _run_post_commit_steps(self, table: TableSnapshot, commit: Commit) -> None:
-        """Run the post-commit steps; a failure does not undo the commit."""
+    def _run_post_commit_steps(
+        self, table: TableSnapshot, commit: Commit, unnamed_paths: Collection[str]
+    ) -> None:
+        """Run the post-commit steps; a failure does not undo the commit.
+
+        unnamed_paths: see `PendingInstant.delete_markers`.
+        """
         for step in self._post_commit_steps:
             self._try(step)
         # Services would have to check a commit whose heartbeat is still there.
-        steps = [self._pending.delete_markers]
+        steps: list[Callable[[], None]] = [partial(self._pending.delete_markers, unnamed_paths)]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
         self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
