@@ -34,14 +34,7 @@ class Alter:
     def __repr__(self) -> str:
         return f"<Alter: {count_text(len(self.changes), 'change')}, not executed>"
 
-    @arg.check_arguments(
-        column=arg.text,
-        type=arg.arrow_type,
-        first=arg.flag,
-        after=arg.optional(arg.text),
-        before=arg.optional(arg.text),
-        doc=arg.optional(arg.text),
-    )
+    @arg.check_arguments()
     def add_column(
         self,
         column: str,
@@ -75,7 +68,7 @@ class Alter:
 
         return self._with(Add(column, _type(type), Position(first, after, before), doc))
 
-    @arg.check_arguments(column=arg.text, name=arg.text)
+    @arg.check_arguments()
     def rename_column(self, column: str, name: str) -> Alter:
         """Rename a column.
 
@@ -93,7 +86,7 @@ class Alter:
 
         return self._with(Rename(column, name))
 
-    @arg.check_arguments(column=arg.text)
+    @arg.check_arguments()
     def drop_column(self, column: str) -> Alter:
         """Drop a column. Its values stay in the files until those are rewritten.
 
@@ -110,7 +103,7 @@ class Alter:
 
         return self._with(Drop(column))
 
-    @arg.check_arguments(column=arg.text, type=arg.arrow_type)
+    @arg.check_arguments()
     def change_type(self, column: str, type: pa.DataType | str) -> Alter:  # noqa: A002 - as above
         """Change the type of a column.
 
@@ -137,7 +130,7 @@ class Alter:
 
         return self._with(ChangeType(column, _type(type)))
 
-    @arg.check_arguments(column=arg.text, doc=arg.optional(arg.text))
+    @arg.check_arguments()
     def set_doc(self, column: str, doc: str | None) -> Alter:
         """Set the description of a column.
 
@@ -155,7 +148,7 @@ class Alter:
 
         return self._with(Comment(column, doc))
 
-    @arg.check_arguments(column=arg.text)
+    @arg.check_arguments()
     def make_nullable(self, column: str) -> Alter:
         """Make a required column nullable.
 
@@ -172,12 +165,7 @@ class Alter:
 
         return self._with(MakeNullable(column))
 
-    @arg.check_arguments(
-        column=arg.text,
-        first=arg.flag,
-        after=arg.optional(arg.text),
-        before=arg.optional(arg.text),
-    )
+    @arg.check_arguments()
     def move_column(
         self,
         column: str,

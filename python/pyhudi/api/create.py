@@ -88,17 +88,9 @@ _MODES = ("error", "ignore", "overwrite")
 
 
 @arg.check_arguments(
-    uri=arg.location,
-    key=arg.optional(arg.check_ordered_names),
-    partition_by=arg.optional(arg.check_ordered_names),
-    order_by=arg.optional(arg.check_ordered_names),
-    type=arg.text,
-    version=arg.whole,
-    index=arg.optional(arg.text),
-    mode=arg.text,
-    options=arg.optional(arg.by_name),
-    storage_options=arg.optional(arg.by_name),
-    engine=arg.optional(arg.engine),
+    key=arg.check_ordered_names,
+    partition_by=arg.check_ordered_names,
+    order_by=arg.check_ordered_names,
 )
 def create_table(
     uri: str | os.PathLike[str],

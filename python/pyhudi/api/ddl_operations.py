@@ -43,7 +43,7 @@ class TableProperties(Mapping[str, str]):
 class DdlOperations(TableHandle):
     """DDL of `HudiTable`: its columns, properties and version."""
 
-    @arg.check_arguments(commit_id=arg.optional(arg.name))
+    @arg.check_arguments()
     def alter(
         self,
         *,
@@ -86,7 +86,7 @@ class DdlOperations(TableHandle):
         """The content of `hoodie.properties` by name: a read-only mapping that prints as lines."""
         return TableProperties(self.config.properties)
 
-    @arg.check_arguments(properties=arg.by_name)
+    @arg.check_arguments()
     def set_properties(self, properties: Mapping[str, object]) -> None:
         """Change properties of the table, under its lock: all of them, or none.
 
@@ -117,7 +117,7 @@ class DdlOperations(TableHandle):
         set_properties(self._writable(), properties)
         self._reload()
 
-    @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
+    @arg.check_arguments()
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Upgrade the table to a later version; no other operation does that.
 
@@ -143,7 +143,7 @@ class DdlOperations(TableHandle):
         """
         return self._change_version(to, up=True, dry_run=dry_run)
 
-    @arg.check_arguments(to=arg.whole, dry_run=arg.flag)
+    @arg.check_arguments()
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
         """Downgrade the table to an earlier version; otherwise as `upgrade`.
 

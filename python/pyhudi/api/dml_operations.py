@@ -19,11 +19,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class DmlOperations(TableHandle):
     """DML of `HudiTable`: delete, update and merge of rows that exist."""
 
-    @arg.check_arguments(
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def delete_keys(
         self,
         keys: Any,
@@ -65,11 +61,7 @@ class DmlOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def delete(
         self,
         where: Any,
@@ -112,12 +104,7 @@ class DmlOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        set=arg.optional(arg.by_name),
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def update(
         self,
         where: Any,
@@ -174,12 +161,7 @@ class DmlOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        on=arg.optional(arg.name_or_names),
-        progress=arg.progress,
-        memory_limit=arg.optional(arg.whole),
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def merge(
         self,
         source: Any,

@@ -16,11 +16,7 @@ from pyhudi.write.drop_table import remove_table
 from pyhudi.write.write_context import Handle
 
 
-@arg.check_arguments(
-    uri=arg.location,
-    storage_options=arg.optional(arg.by_name),
-    options=arg.optional(arg.by_name),
-)
+@arg.check_arguments()
 def drop_table(
     uri: str | os.PathLike[str],
     *,

@@ -53,12 +53,7 @@ class GroupWriter:
         self._table = table
         self._thread = CommitThread(table, self._context.options, self._queue, clock)
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        partial=arg.flag,
-        commit_id=arg.optional(arg.name),
-        timeout=arg.optional(arg.seconds),
-    )
+    @arg.check_arguments()
     def upsert(
         self,
         data: Any,
@@ -96,11 +91,7 @@ class GroupWriter:
         options = _options(schema_mode=schema_mode, partial=partial)
         return self._submit("upsert", data, commit_id, timeout, options)
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        commit_id=arg.optional(arg.name),
-        timeout=arg.optional(arg.seconds),
-    )
+    @arg.check_arguments()
     def insert(
         self,
         data: Any,
@@ -129,7 +120,7 @@ class GroupWriter:
         """
         return self._submit("insert", data, commit_id, timeout, _options(schema_mode=schema_mode))
 
-    @arg.check_arguments(commit_id=arg.optional(arg.name), timeout=arg.optional(arg.seconds))
+    @arg.check_arguments()
     def delete_keys(
         self, keys: Any, *, commit_id: str | None = None, timeout: float | None = None
     ) -> CommitFuture:
@@ -152,7 +143,7 @@ class GroupWriter:
         """
         return self._submit("delete_keys", keys, commit_id, timeout, {})
 
-    @arg.check_arguments(schema_mode=arg.text, partial=arg.flag, commit_id=arg.optional(arg.name))
+    @arg.check_arguments()
     async def upsert_async(
         self,
         data: Any,
@@ -184,7 +175,7 @@ class GroupWriter:
         options = _options(schema_mode=schema_mode, partial=partial)
         return await self._submit_async("upsert", data, commit_id, options)
 
-    @arg.check_arguments(schema_mode=arg.text, commit_id=arg.optional(arg.name))
+    @arg.check_arguments()
     async def insert_async(
         self, data: Any, *, schema_mode: SchemaMode = "strict", commit_id: str | None = None
     ) -> WriteResult:
@@ -208,7 +199,7 @@ class GroupWriter:
             "insert", data, commit_id, _options(schema_mode=schema_mode)
         )
 
-    @arg.check_arguments(commit_id=arg.optional(arg.name))
+    @arg.check_arguments()
     async def delete_keys_async(self, keys: Any, *, commit_id: str | None = None) -> WriteResult:
         """Delete keys from an event loop: `delete_keys` as `upsert_async` is for `upsert`.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
 class HistoryOperations(TableHandle):
     """History, savepoints, rollback and restore of `HudiTable`."""
 
-    @arg.check_arguments(limit=arg.optional(arg.whole), archived=arg.flag)
+    @arg.check_arguments()
     def history(
         self,
         limit: int | None = None,
@@ -59,7 +59,7 @@ class HistoryOperations(TableHandle):
         bound = None if since is None else resolve_requested_time(table.timeline, since, zone)
         return history(table, limit, bound, archived=archived)
 
-    @arg.check_arguments(comment=arg.text, instant=arg.optional(arg.text))
+    @arg.check_arguments()
     def savepoint(self, comment: str = "", instant: str | None = None) -> str:
         """Save a commit: the cleaner retains its files until you call `delete_savepoint`.
 
@@ -97,7 +97,7 @@ class HistoryOperations(TableHandle):
 
         return savepoint_table(savepoints(self.state.timeline))
 
-    @arg.check_arguments(instant=arg.text)
+    @arg.check_arguments()
     def delete_savepoint(self, instant: str) -> None:
         """Delete a savepoint; the commit stays, and the cleaner may remove its files from then on.
 
@@ -113,7 +113,7 @@ class HistoryOperations(TableHandle):
         savepoint.delete(self._open_for_change(), instant)
         self._reload()
 
-    @arg.check_arguments(instant=arg.text, dry_run=arg.flag)
+    @arg.check_arguments()
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
         """Roll back the newest completed commit, or a failed pending write or clustering.
 
@@ -145,7 +145,7 @@ class HistoryOperations(TableHandle):
         self._reload(result.instant)
         return result
 
-    @arg.check_arguments(dry_run=arg.flag)
+    @arg.check_arguments()
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Restore the table to an earlier commit: everything after it is removed permanently.
 

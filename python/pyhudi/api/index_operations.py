@@ -12,19 +12,11 @@ from pyhudi.engine.memory_pool import low_memory_mode
 class IndexOperations(TableHandle):
     """Index methods of `HudiTable`. They never change rows."""
 
-    @arg.check_arguments(
-        kind=arg.text,
-        columns=arg.name_or_names,
-        name=arg.optional(arg.text),
-        function=arg.optional(arg.text),
-        options=arg.optional(arg.by_name),
-        partitioned=arg.flag,
-        concurrently=arg.flag,
-    )
+    @arg.check_arguments()
     def create_index(
         self,
         kind: str,
-        columns: Sequence[str] = (),
+        columns: str | Sequence[str] = (),
         *,
         name: str | None = None,
         function: str | None = None,
@@ -77,7 +69,7 @@ class IndexOperations(TableHandle):
         self._reload()
         return created
 
-    @arg.check_arguments(name=arg.text)
+    @arg.check_arguments()
     def drop_index(self, name: str) -> tuple[str, ...]:
         """Drop an index, also one that pyhudi cannot create.
 
@@ -103,7 +95,7 @@ class IndexOperations(TableHandle):
         self._reload()
         return dropped
 
-    @arg.check_arguments(memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments()
     def rebuild_metadata(self, *, memory_limit: int | None = None) -> tuple[str, ...]:
         """Rebuild the metadata table from the files on storage.
 

@@ -95,7 +95,7 @@ class Inspect:
 
         return timeline_html(self._table)
 
-    @arg.check_arguments(archived=arg.flag)
+    @arg.check_arguments()
     def timeline(self, *, archived: bool = False) -> pa.Table:
         """Return the timeline: one row for each instant, in its furthest state, oldest first.
 
@@ -247,7 +247,7 @@ class Inspect:
                 "header": list(block["header"].items()),
             }
 
-    @arg.check_arguments(partition=arg.text, column=arg.optional(arg.text))
+    @arg.check_arguments()
     def metadata(self, partition: str = "files", column: str | None = None) -> pa.Table:
         """Return the records of a partition of the metadata table, in its current state.
 

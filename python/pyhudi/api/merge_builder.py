@@ -36,7 +36,7 @@ class Merge:
     def __repr__(self) -> str:
         return f"<Merge: {count_text(len(self.clauses), 'clause')}, not executed>"
 
-    @arg.check_arguments(values=arg.by_name)
+    @arg.check_arguments()
     def when_matched_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:
@@ -76,7 +76,7 @@ class Merge:
         """
         return self._with("delete", where, None)
 
-    @arg.check_arguments(values=arg.by_name)
+    @arg.check_arguments()
     def when_not_matched_insert(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
     ) -> Merge:

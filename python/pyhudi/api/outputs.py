@@ -107,7 +107,7 @@ class Outputs(LazyRows):
 
         return pl.DataFrame(self.to_arrow())
 
-    @arg.check_arguments(connection=arg.duckdb_connection, name=arg.text)
+    @arg.check_arguments()
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
@@ -149,7 +149,7 @@ class Outputs(LazyRows):
         """
         return sum(batch.num_rows for batch in self.to_reader())
 
-    @arg.check_arguments(n=arg.whole)
+    @arg.check_arguments()
     def head(self, n: int = 10) -> pa.Table:
         """Return the first rows, read from as few files as possible.
 

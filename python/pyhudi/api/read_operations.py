@@ -30,12 +30,7 @@ class ReadOperations(TableHandle, LazyRows):
     times.
     """
 
-    @arg.check_arguments(
-        columns=arg.optional(arg.names),
-        read_optimized=arg.flag,
-        meta_fields=arg.flag,
-        memory_limit=arg.optional(arg.whole),
-    )
+    @arg.check_arguments()
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -89,7 +84,7 @@ class ReadOperations(TableHandle, LazyRows):
             memory_limit=memory_limit,
         )
 
-    @arg.check_arguments(columns=arg.optional(arg.names))
+    @arg.check_arguments()
     def get(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the rows with these record keys.
 
@@ -119,13 +114,7 @@ class ReadOperations(TableHandle, LazyRows):
 
         return read_key_rows(self.state, self.engine, self._key_readers, keys, columns)
 
-    @arg.check_arguments(
-        columns=arg.optional(arg.names),
-        meta_fields=arg.flag,
-        hollow_commits=arg.text,
-        fallback_full_scan=arg.optional(arg.flag),
-        memory_limit=arg.optional(arg.whole),
-    )
+    @arg.check_arguments()
     def incremental(
         self,
         start: Moment | None = None,
@@ -194,7 +183,7 @@ class ReadOperations(TableHandle, LazyRows):
             memory_limit=memory_limit,
         )
 
-    @arg.check_arguments(images=arg.text, memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments()
     def changes(
         self,
         start: Moment | None = None,
@@ -246,7 +235,7 @@ class ReadOperations(TableHandle, LazyRows):
             memory_limit=memory_limit,
         )
 
-    @arg.check_arguments(memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments()
     def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
         """Return what differs between two snapshots of the table, by record key.
 
@@ -332,7 +321,7 @@ class ReadOperations(TableHandle, LazyRows):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    @arg.check_arguments(n=arg.whole)
+    @arg.check_arguments()
     def head(self, n: int = 10) -> pa.Table:
         """Return the first rows, read from as few files as possible.
 

@@ -135,7 +135,7 @@ class Scan(ScanOutputs):
 
         return counted + (sum(detect_concurrent_clean(counts(), self.table)) if rest else 0)
 
-    @arg.check_arguments(column=arg.text)
+    @arg.check_arguments()
     def bounds(self, column: str) -> tuple[Any, Any]:
         """Return the minimum and the maximum of a column among the rows, ignoring nulls.
 

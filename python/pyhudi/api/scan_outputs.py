@@ -53,7 +53,7 @@ class ScanOutputs(Outputs):
 
         return lazy_frame(cast("Scan", self))
 
-    @arg.check_arguments(column=arg.text, k=arg.whole, metric=arg.text)
+    @arg.check_arguments()
     def nearest(self, column: str, vector: Any, k: int, *, metric: Metric = "l2") -> pa.Table:
         """Return the rows whose VECTOR in a column is nearest to a vector.
 
@@ -78,7 +78,7 @@ class ScanOutputs(Outputs):
         """
         return nearest_rows(cast("Scan", self), column, vector, k, metric)
 
-    @arg.check_arguments(column=arg.text, storage_options=arg.optional(arg.by_name))
+    @arg.check_arguments()
     def read_blob(
         self, column: str, *, storage_options: Mapping[str, object] | None = None
     ) -> pa.RecordBatchReader:
@@ -112,7 +112,7 @@ class ScanOutputs(Outputs):
 
         return blob_reader(cast("Scan", self), column, storage_options)
 
-    @arg.check_arguments(sql_floats=arg.flag)
+    @arg.check_arguments()
     def to_dataset(self, *, sql_floats: bool = False) -> HudiDataset:
         """Return the rows as a `pyarrow.dataset.Dataset`, for engines that accept one.
 
@@ -135,7 +135,7 @@ class ScanOutputs(Outputs):
 
         return HudiDataset(cast("Scan", self), sql_floats=sql_floats)
 
-    @arg.check_arguments(connection=arg.duckdb_connection, name=arg.text)
+    @arg.check_arguments()
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection, name: str
     ) -> duckdb.DuckDBPyConnection:
@@ -158,7 +158,7 @@ class ScanOutputs(Outputs):
         _check_duckdb(self.schema)
         return connection.register(name, self.to_dataset(sql_floats=True))
 
-    @arg.check_arguments(max_bytes=arg.optional(arg.whole))
+    @arg.check_arguments()
     def splits(self, max_bytes: int | None = None) -> list[Split]:
         """Split the scan into parts that can be read separately, also in other processes.
 

@@ -31,9 +31,7 @@ class ServiceOperations(TableHandle):
 
         BackgroundServices.finish_of(self)
 
-    @arg.check_arguments(
-        memory_limit=arg.optional(arg.whole), dry_run=arg.flag, progress=arg.progress
-    )
+    @arg.check_arguments()
     def maintain(
         self,
         budget: float | str | None = None,
@@ -79,9 +77,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        days=arg.optional(arg.whole), by_creation=arg.optional(arg.flag), dry_run=arg.flag
-    )
+    @arg.check_arguments()
     def expire_partitions(
         self, days: int | None = None, *, by_creation: bool | None = None, dry_run: bool = False
     ) -> ServiceResult:
@@ -124,15 +120,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        strategy=arg.optional(arg.text),
-        schedule=arg.flag,
-        execute=arg.flag,
-        instant=arg.optional(arg.text),
-        dry_run=arg.flag,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-    )
+    @arg.check_arguments()
     def compact(
         self,
         *,
@@ -200,13 +188,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        min_log_files=arg.optional(arg.whole),
-        schedule=arg.flag,
-        execute=arg.flag,
-        dry_run=arg.flag,
-        progress=arg.progress,
-    )
+    @arg.check_arguments()
     def log_compact(
         self,
         *,
@@ -266,15 +248,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        sort_by=arg.optional(arg.name_or_names),
-        layout=arg.optional(arg.text),
-        schedule=arg.flag,
-        execute=arg.flag,
-        dry_run=arg.flag,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-    )
+    @arg.check_arguments()
     def cluster(
         self,
         *,
@@ -354,12 +328,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        policy=arg.optional(arg.text),
-        retain=arg.optional(arg.whole),
-        dry_run=arg.flag,
-        progress=arg.progress,
-    )
+    @arg.check_arguments()
     def clean(
         self,
         *,
@@ -403,9 +372,7 @@ class ServiceOperations(TableHandle):
         self._reload()
         return result
 
-    @arg.check_arguments(
-        min_commits=arg.optional(arg.whole), max_commits=arg.optional(arg.whole), dry_run=arg.flag
-    )
+    @arg.check_arguments()
     def archive(
         self,
         *,

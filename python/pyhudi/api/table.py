@@ -29,13 +29,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.catalog.table_sync import SyncResult
 
 
-@arg.check_arguments(
-    uri=arg.location,
-    storage_options=arg.optional(arg.by_name),
-    options=arg.optional(arg.by_name),
-    engine=arg.optional(arg.engine),
-    catalog=arg.optional(arg.catalog),
-)
+@arg.check_arguments()
 def open_table(
     uri: str | os.PathLike[str],
     *,
@@ -106,7 +100,7 @@ class HudiTable(
 
         return Inspect(self.state)
 
-    @arg.check_arguments(deep=arg.flag, repair=arg.flag, memory_limit=arg.optional(arg.whole))
+    @arg.check_arguments()
     def check(
         self, *, deep: bool = False, repair: bool = False, memory_limit: int | None = None
     ) -> CheckResult:
@@ -148,11 +142,7 @@ class HudiTable(
             result = check(current, table.engine, deep=deep, memory=memory)
         return replace(result, repaired=repaired)
 
-    @arg.check_arguments(
-        catalog=arg.optional(arg.catalog),
-        name=arg.optional(arg.name),
-        database=arg.optional(arg.name),
-    )
+    @arg.check_arguments(name=arg.name, database=arg.name)
     def sync(
         self,
         catalog: Catalog | None = None,

@@ -18,7 +18,7 @@ def has_table(storage: Storage) -> bool:
     return storage.exists(FILE) or storage.exists(BACKUP)
 
 
-@arg.check_arguments(uri=arg.location, storage_options=arg.optional(arg.by_name))
+@arg.check_arguments()
 def table_exists(
     uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
 ) -> bool:

@@ -24,13 +24,7 @@ class WriteOperations(TableHandle):
     commit.
     """
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        partial=arg.flag,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def upsert(
         self,
         data: Any,
@@ -95,12 +89,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def insert(
         self,
         data: Any,
@@ -149,14 +138,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        sort=arg.text,
-        sort_columns=arg.names,
-        schema_mode=arg.text,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def bulk_insert(
         self,
         data: Any,
@@ -211,12 +193,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def overwrite(
         self,
         data: Any,
@@ -262,12 +239,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        schema_mode=arg.text,
-        memory_limit=arg.optional(arg.whole),
-        progress=arg.progress,
-        commit_id=arg.optional(arg.name),
-    )
+    @arg.check_arguments()
     def overwrite_partitions(
         self,
         data: Any,
@@ -310,7 +282,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(commit_id=arg.optional(arg.name))
+    @arg.check_arguments()
     def delete_partitions(
         self,
         partitions: Any,
@@ -347,9 +319,7 @@ class WriteOperations(TableHandle):
             commit_id=commit_id,
         )
 
-    @arg.check_arguments(
-        max_rows=arg.whole, max_seconds=arg.optional(arg.seconds), max_bytes=arg.whole
-    )
+    @arg.check_arguments()
     def writer(
         self,
         *,

@@ -25,19 +25,25 @@ value."""
 
 
 def check_arguments(**checks: Check) -> Callable[[Call], Call]:
-    """Check arguments of a function by name, if they are passed."""
+    """Check the arguments that are passed to a function, by the annotations of its parameters.
+
+    checks: for parameters that do not accept all that `_BY_ANNOTATION` accepts, by name.
+    """
 
     def of_call(call: Call) -> Call:
-        # Most functions are never called, and a signature takes a while.
-        signature = cache(lambda: inspect.signature(call))
+        @cache  # Most functions are never called, and a signature takes a while.
+        def signature_and_checks() -> tuple[inspect.Signature, dict[str, Check]]:
+            signature = inspect.signature(call)
+            return signature, _checks_of(signature, checks)
 
         @wraps(call)
         def checking(*args: Any, **more: Any) -> Any:
+            signature, check_by_name = signature_and_checks()
             try:
-                passed = signature().bind(*args, **more).arguments
+                passed = signature.bind(*args, **more).arguments
             except TypeError as error:
-                raise TypeError(_describe_misuse(call, signature(), error, more)) from None
-            for name, check in checks.items():
+                raise TypeError(_describe_misuse(call, signature, error, more)) from None
+            for name, check in check_by_name.items():
                 if name in passed:
                     check(name, passed[name])
             return call(*args, **more)
@@ -45,6 +51,20 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
         return cast("Call", checking)
 
     return of_call
+
+
+def _checks_of(signature: inspect.Signature, checks: Mapping[str, Check]) -> dict[str, Check]:
+    """Return the check of each parameter whose type is checked."""
+    result = {}
+    for name, parameter in signature.parameters.items():
+        annotation = str(parameter.annotation)
+        value_type = annotation.removesuffix(" | None")
+        if value_type.startswith("Literal["):
+            value_type = "str"
+        check = checks.get(name) or _BY_NAME.get(name) or _BY_ANNOTATION.get(value_type)
+        if check is not None:
+            result[name] = _or_none(check) if annotation.endswith(" | None") else check
+    return result
 
 
 _SYNONYMS = {
@@ -77,7 +97,7 @@ def _describe_misuse(
     )
 
 
-def optional(check_value: Check) -> Check:
+def _or_none(check_value: Check) -> Check:
     """Return a check that also accepts None."""
 
     def check(name: str, value: Any) -> None:
@@ -216,6 +236,31 @@ def _describe(value: Any) -> str:
         return literal if len(literal) <= _LONGEST else f"{literal[:_LONGEST]}..."
     return f"a {type(value).__module__}.{type(value).__qualname__}"
 
+
+_BY_NAME: dict[str, Check] = {"commit_id": name}
+_BY_ANNOTATION: dict[str, Check] = {
+    "Catalog": catalog,
+    "CreateMode": text,
+    "Engine": engine,
+    "HollowCommits": text,
+    "Metric": text,
+    "Progress": progress,
+    "SchemaMode": text,
+    "SortMode": text,
+    "TableTypeName": text,
+    "bool": flag,
+    "duckdb.DuckDBPyConnection": duckdb_connection,
+    "float": seconds,
+    "int": whole,
+    "pa.DataType | str": arrow_type,
+    "str": text,
+    "str | Sequence[str]": name_or_names,
+    "str | os.PathLike[str]": location,
+    **dict.fromkeys(("Mapping[str, Any]", "Mapping[str, object]", "Mapping[str, str]"), by_name),
+    "Sequence[str]": names,
+}
+"""Checks of values, by the annotation as it is written. Parameters of other types are not checked
+here."""
 
 _LONGEST = 60
 _MAX_INTEGER = 1 << 63

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.bounded_json import parse_json
@@ -32,18 +31,15 @@ _TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID, COMMIT_IDS})
 """Names of entries that every commit writes itself."""
 
 
-def with_entries(options: Mapping[str, str], entries: Any) -> dict[str, str]:
+def with_entries(options: Mapping[str, str], entries: Mapping[str, str]) -> dict[str, str]:
     """Return the options of one call whose commit gets these entries.
 
-    Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
+    Raises `ConfigError` for values that are not strings, and for reserved names.
     """
-    if not isinstance(entries, Mapping):
-        raise ConfigError("commit_metadata is not a mapping", hint='Pass {"name": "text"}.')
     for name, value in entries.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise ConfigError(
-                f"commit_metadata has {name!r}: {value!r}", hint="Names and values are strings."
-            )
+        if not isinstance(value, str):
+            msg = f"commit_metadata has {name!r}: {value!r}"
+            raise ConfigError(msg, hint="Pass strings as values.")
         if not is_whole(name) or not is_whole(value):
             msg = f"commit_metadata has {name!a}: {value!a}: it contains half of a surrogate pair"
             raise ConfigError(msg)

@@ -46,7 +46,7 @@ class LocalEngine:
         ConfigError: one of them is less than 1.
     """
 
-    @arg.check_arguments(threads=arg.optional(arg.whole), look_ahead_bytes=arg.whole)
+    @arg.check_arguments()
     def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self._chosen = threads is not None

@@ -217,7 +217,7 @@ _OF_PAYLOAD = {
 _registered: dict[str, tuple[Merger, tuple[str, ...] | None]] = {}
 
 
-@arg.check_arguments(strategy=arg.text, columns=arg.optional(arg.names))
+@arg.check_arguments()
 def register_merger(strategy: str, merger: Merger, *, columns: Sequence[str] | None = None) -> None:
     """Register the function that merges records of a table with its own merger or payload class.
 

@@ -43,11 +43,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn.result import WriteResult
 
 
-@arg.check_arguments(
-    statement=arg.text,
-    storage_options=arg.optional(arg.by_name),
-    options=arg.optional(arg.by_name),
-)
+@arg.check_arguments()
 def sql(
     spark: SparkSession,
     statement: str,

@@ -41,7 +41,7 @@ class View:
         return fragment(*_pictures(self.rows), grid)
 
 
-@arg.check_arguments(n=arg.whole)
+@arg.check_arguments()
 def show(rows: Any, n: int = 20) -> View:
     """Display rows: as short text, or as a table in a notebook.
 
