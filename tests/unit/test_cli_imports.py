@@ -12,7 +12,8 @@ import pytest
 from typer.main import get_command
 
 import pyhudi
-from pyhudi.cli.app import FAMILIES, application
+from pyhudi.cli import COMMANDS
+from pyhudi.cli.app import application
 
 SLOW = ("numpy", "pandas", "rich", "pydantic", "sqlglot", "pyarrow.compute", "pyarrow.dataset")
 COMMAND = "import atexit, sys; from pyhudi.cli import program; atexit.register(lambda: print("
@@ -63,9 +64,9 @@ def test_open_table_imports_no_slow_library(table: str) -> None:
     assert own(modules) <= 75
 
 
-def test_families_name_all_commands() -> None:
-    for family, names in FAMILIES.items():
-        group: Any = get_command(application([family]))
+def test_application_has_all_commands() -> None:
+    for module, names in COMMANDS.items():
+        group: Any = get_command(application([module]))
         assert list(group.commands) == names.split()
 
 

@@ -12,25 +12,21 @@ from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
-_NEEDED = ("typer", "rich")
-
-
-_INSPECTING = frozenset(
-    [
-        "show",
-        "schema",
-        "files",
-        "slices",
-        "partitions",
-        "logs",
-        "metadata",
-        "health",
-        "timeline",
-        "commits",
-        "history",
-    ]
-)
+COMMANDS = {
+    "inspect_commands": "show schema files slices partitions logs metadata health report",
+    "read": "head count query export incremental changes diff",
+    "write": "upsert insert bulk-insert import update delete",
+    "history": "timeline commits history rollback restore savepoint",
+    "services": "maintain compact log-compact cluster clean archive expire",
+    "admin": "create check upgrade downgrade rebuild-metadata sync index",
+}
+"""The commands of each module, in the order of the help. Their functions have the same names."""
+INSPECTIONS = frozenset(COMMANDS["inspect_commands"].split()) - {"report"}
+"""Commands that describe a table and need no other argument."""
+_WITHOUT_NUMPY = INSPECTIONS | {"timeline", "commits", "history"}
 """Commands that need no library but pyarrow."""
+
+_NEEDED = ("typer", "rich")
 _OPTIONAL_NUMPY = 18
 """The first release of pyarrow that does without numpy."""
 
@@ -57,7 +53,7 @@ def program() -> int:
     Returns:
         The exit code, as in `main`.
     """
-    needs_numpy = _INSPECTING.isdisjoint(sys.argv[1:2]) or _pyarrow_needs_numpy()
+    needs_numpy = _WITHOUT_NUMPY.isdisjoint(sys.argv[1:2]) or _pyarrow_needs_numpy()
     sys.meta_path.insert(0, _Hider({"pandas"} if needs_numpy else {"pandas", "numpy"}))
     return main()
 

@@ -28,28 +28,8 @@ from pyhudi.cli.arguments import (
     parse_pairs,
     parse_schema,
 )
-from pyhudi.cli.command import FINDINGS, Call, CommandFunction, command, commands
+from pyhudi.cli.command import FINDINGS, Call, Group
 from pyhudi.cli.files import rows_of
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    functions: dict[str, CommandFunction] = {
-        "create": create,
-        "check": check,
-        "upgrade": upgrade,
-        "downgrade": downgrade,
-        "rebuild-metadata": rebuild_metadata,
-        "sync": sync,
-    }
-    commands(app, functions)
-    indexes = typer.Typer(
-        help="List, create and drop indexes of the metadata table.", no_args_is_help=True
-    )
-    command(indexes, "list")(index_list)
-    command(indexes, "create")(index_create)
-    command(indexes, "drop")(index_drop)
-    app.add_typer(indexes, name="index")
 
 
 def create(
@@ -253,3 +233,9 @@ def index_drop(
     call.confirm(lambda: f"Drop the index {name}?", yes=yes)
     dropped = opened.drop_index(name)
     call.out.print_done(f"dropped {', '.join(dropped)}", dropped=dropped)
+
+
+index = Group(
+    "List, create and drop indexes of the metadata table.",
+    {"list": index_list, "create": index_create, "drop": index_drop},
+)

@@ -7,26 +7,21 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Annotated
+from keyword import iskeyword
+from typing import Annotated, Any
 
 import typer
 
 from pyhudi._native import __version__
+from pyhudi.cli import COMMANDS, INSPECTIONS
 
-FAMILIES = {
-    "inspect_commands": "show schema files slices partitions logs metadata health report",
-    "read": "head count query export incremental changes diff",
-    "write": "upsert insert bulk-insert import update delete",
-    "history": "timeline commits history rollback restore savepoint",
-    "services": "maintain compact log-compact cluster clean archive expire",
-    "admin": "create check upgrade downgrade rebuild-metadata sync index",
-}
-"""The names of the commands of each module, in the order of the help."""
 _NAME_AND_TABLE = 2
 
 
-def application(families: Iterable[str] = FAMILIES) -> typer.Typer:
+def application(modules: Iterable[str] = COMMANDS) -> typer.Typer:
     """Return the application with the commands of some modules. Only these are imported."""
+    from pyhudi.cli.command import add_command  # noqa: PLC0415 - the version needs no command
+
     app = typer.Typer(
         name="pyhudi",
         help="Reads and writes Apache Hudi tables without a JVM.",
@@ -35,9 +30,18 @@ def application(families: Iterable[str] = FAMILIES) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for family in families:
-        import_module(f"pyhudi.cli.{family}").add_to(app)
+    for module in modules:
+        for name in COMMANDS[module].split():
+            add_command(app, name, _function(module, name))
     return app
+
+
+def _function(module: str, name: str) -> Any:
+    """Return the function of a command, or the group of this name."""
+    function = name.replace("-", "_")
+    if iskeyword(function):
+        function += "_"
+    return getattr(import_module(f"pyhudi.cli.{module}"), function)
 
 
 def _version(*, is_set: bool) -> None:
@@ -64,10 +68,10 @@ def _options(
 def run(arguments: Sequence[str] | None) -> int:
     """Run one command and return its exit code; a closed output pipe is not a failure."""
     code: object = 0
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        if not _inspect(given):
-            application(_families(given))(args=given, prog_name="pyhudi")
+        if not _inspect(words):
+            application(_modules(words))(args=words, prog_name="pyhudi")
     except typer.Exit as done:
         code = done.exit_code
     except BrokenPipeError:
@@ -91,21 +95,18 @@ def _inspect(arguments: Sequence[str]) -> bool:
     if len(arguments) != _NAME_AND_TABLE or "_PYHUDI_COMPLETE" in os.environ:
         return False
     name, table = arguments
-    if name not in FAMILIES["inspect_commands"].split() or table.startswith("-"):
+    if name not in INSPECTIONS or table.startswith("-"):
         return False
-    from pyhudi.cli.command import execute  # noqa: PLC0415 - the version needs no command
-    from pyhudi.cli.inspect_commands import of_table  # noqa: PLC0415 - as above
+    from pyhudi.cli.command import execute  # noqa: PLC0415 - as above
 
-    work = of_table().get(name)
-    if work is not None:
-        execute(work, {"table": table})
-    return work is not None
+    execute(_function("inspect_commands", name), {"table": table})
+    return True
 
 
-def _families(arguments: Sequence[str]) -> Iterable[str]:
+def _modules(arguments: Sequence[str]) -> Iterable[str]:
     """Return the module that has the command; all modules for help and for unknown commands."""
     name = arguments[0] if arguments else ""
-    return [each for each, names in FAMILIES.items() if name in names.split()] or FAMILIES
+    return [module for module, names in COMMANDS.items() if name in names.split()] or COMMANDS
 
 
 def _without_reader() -> int:

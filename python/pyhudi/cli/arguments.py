@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -170,11 +170,6 @@ def parse_pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
             raise typer.BadParameter(f"{option} names {name.strip()!r} twice")
         pairs[name.strip()] = value
     return pairs
-
-
-def parse_commit_metadata(values: Sequence[str] | None) -> Mapping[str, str] | None:
-    """Return commit metadata as the methods of a table accept them."""
-    return parse_pairs(values, "--commit-metadata") or None
 
 
 def number_or_text(value: str | None) -> float | str | None:

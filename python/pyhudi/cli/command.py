@@ -104,39 +104,43 @@ class Call:
 
 
 CommandFunction = Callable[..., "int | None"]
+"""A command. Its first parameter is the `Call`; it returns an exit code, None for 0."""
 
 
-def commands(app: typer.Typer, functions: Mapping[str, CommandFunction]) -> None:
-    """Register functions as commands, by name."""
-    for name, work in functions.items():
-        command(app, name)(work)
+@dataclass(frozen=True)
+class Group:
+    """Commands under one name, such as `savepoint create`."""
+
+    help: str
+    functions: Mapping[str, CommandFunction]
 
 
-def command(app: typer.Typer, name: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Register a function as a command of this name.
+def add_command(app: typer.Typer, name: str, command: CommandFunction | Group) -> None:
+    """Add a command, or a group of commands, to an application.
 
-    Its first parameter is the `Call`; the options for it are added to its own parameters. It
-    returns an exit code, None for 0.
+    A command has the options of its own parameters and those of all commands.
     """
+    if isinstance(command, Group):
+        group = typer.Typer(help=command.help, no_args_is_help=True)
+        for each, function in command.functions.items():
+            add_command(group, each, function)
+        app.add_typer(group, name=name)
+        return
+    work = command
+    own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
 
-    def command(work: CommandFunction) -> CommandFunction:
-        own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-        parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    @wraps(work)
+    def run(**arguments: Any) -> None:
+        shared = {each.name: arguments.pop(each.name) for each in _SHARED}
+        execute(work, arguments, **shared)
 
-        @wraps(work)
-        def run(**arguments: Any) -> None:
-            shared = {each.name: arguments.pop(each.name) for each in _SHARED}
-            execute(work, arguments, **shared)
-
-        typer_command: Any = run
-        typer_command.__signature__ = inspect.Signature([*parameters, *_SHARED])
-        typer_command.__annotations__ = {
-            parameter.name: parameter.annotation for parameter in (*parameters, *_SHARED)
-        }
-        app.command(name)(run)
-        return work
-
-    return command
+    typer_command: Any = run
+    typer_command.__signature__ = inspect.Signature([*parameters, *_SHARED])
+    typer_command.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in (*parameters, *_SHARED)
+    }
+    app.command(name)(run)
 
 
 def execute(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pyhudi.cli.arguments import DryRun, Limit, Location, Yes
-from pyhudi.cli.command import Call, CommandFunction, command, commands
+from pyhudi.cli.command import Call, Group
 from pyhudi.config.formatting import count_text, size_text
 
 if TYPE_CHECKING:  # Help needs none of it.
@@ -15,23 +15,6 @@ if TYPE_CHECKING:  # Help needs none of it.
 
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived instants.")]
 Instant = Annotated[str, typer.Argument(metavar="INSTANT", help="Instant of the commit.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    functions: dict[str, CommandFunction] = {
-        "timeline": timeline,
-        "commits": commits,
-        "history": history,
-        "rollback": rollback,
-        "restore": restore,
-    }
-    commands(app, functions)
-    savepoints = typer.Typer(help="Create, list and delete savepoints.", no_args_is_help=True)
-    command(savepoints, "create")(create)
-    command(savepoints, "list")(list_)
-    command(savepoints, "delete")(delete)
-    app.add_typer(savepoints, name="savepoint")
 
 
 def timeline(call: Call, table: Location, *, archived: Archived = False) -> None:
@@ -117,6 +100,11 @@ def delete(call: Call, table: Location, instant: Instant) -> None:
     """Delete a savepoint; the commit stays."""
     call.open(table).delete_savepoint(instant)
     call.out.print_done(f"deleted the savepoint of {instant}", instant=instant)
+
+
+savepoint = Group(
+    "Create, list and delete savepoints.", {"create": create, "list": list_, "delete": delete}
+)
 
 
 def _describe_loss(planned: RestoreResult) -> str:

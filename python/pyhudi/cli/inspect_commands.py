@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pyhudi.cli.arguments import AsOf, Location
-from pyhudi.cli.command import FINDINGS, Call, CommandFunction, commands
+from pyhudi.cli.command import FINDINGS, Call, CommandFunction
 
 if TYPE_CHECKING:  # Help needs none of it.
     import pyarrow as pa
 
     from pyhudi.api.table import HudiTable
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    commands(app, {**of_table(), "report": report})
-
-
-def of_table() -> dict[str, CommandFunction]:
-    """Return the commands that need no argument but the table, by name."""
-    listings = {name: _inspection(name) for name in _INSPECTIONS}
-    return {"show": show, "schema": schema, **listings, "metadata": metadata, "health": health}
 
 
 def show(
@@ -110,20 +99,21 @@ def report(
     call.out.print_done(f"wrote {path}", file=path)
 
 
-_INSPECTIONS = {
-    "files": "List all base and log files on storage, including replaced and uncommitted ones.",
-    "slices": "List all committed file slices, newest first within a file group.",
-    "partitions": "List the partitions with the files that a snapshot reads.",
-    "logs": "List the blocks of the log files that a snapshot reads.",
-}
-
-
-def _inspection(name: str) -> CommandFunction:
+def _inspection(name: str, description: str) -> CommandFunction:
     def inspection(call: Call, table: Location, as_of: AsOf = None) -> None:
         call.out.listing(getattr(call.open(table, as_of).inspect, name)())
 
-    inspection.__doc__ = _INSPECTIONS[name]
+    inspection.__doc__ = description
     return inspection
+
+
+files = _inspection(
+    "files",
+    "List all base and log files on storage, including replaced and uncommitted ones.",
+)
+slices = _inspection("slices", "List all committed file slices, newest first within a file group.")
+partitions = _inspection("partitions", "List the partitions with the files that a snapshot reads.")
+logs = _inspection("logs", "List the blocks of the log files that a snapshot reads.")
 
 
 def _columns(table: HudiTable) -> pa.Table:

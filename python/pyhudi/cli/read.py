@@ -23,7 +23,7 @@ from pyhudi.cli.arguments import (
     format_of,
     parse_names,
 )
-from pyhudi.cli.command import FINDINGS, Call, CommandFunction, commands
+from pyhudi.cli.command import FINDINGS, Call
 from pyhudi.cli.files import open_for_writing
 from pyhudi.errors import ConfigError
 
@@ -56,20 +56,6 @@ class Images(str, Enum):
 
     struct = "struct"
     json = "json"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    functions: dict[str, CommandFunction] = {
-        "head": head,
-        "count": count,
-        "query": query,
-        "export": export,
-        "incremental": incremental,
-        "changes": changes,
-        "diff": diff,
-    }
-    commands(app, functions)
 
 
 def head(

@@ -17,7 +17,7 @@ from pyhudi.cli.arguments import (
     number_or_text,
     parse_names,
 )
-from pyhudi.cli.command import Call, CommandFunction, commands
+from pyhudi.cli.command import Call
 
 
 class Layout(str, Enum):
@@ -26,20 +26,6 @@ class Layout(str, Enum):
     linear = "linear"
     zorder = "zorder"
     hilbert = "hilbert"
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    functions: dict[str, CommandFunction] = {
-        "maintain": maintain,
-        "compact": compact,
-        "log-compact": log_compact,
-        "cluster": cluster,
-        "clean": clean,
-        "archive": archive,
-        "expire": expire,
-    }
-    commands(app, functions)
 
 
 def maintain(

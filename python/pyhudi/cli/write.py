@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,11 +26,10 @@ from pyhudi.cli.arguments import (
     Where,
     Yes,
     new_table,
-    parse_commit_metadata,
     parse_names,
     parse_pairs,
 )
-from pyhudi.cli.command import Call, CommandFunction, commands
+from pyhudi.cli.command import Call
 from pyhudi.cli.files import rows_of
 from pyhudi.errors import TableNotFound
 
@@ -64,17 +63,16 @@ SortBy = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    functions: dict[str, CommandFunction] = {
-        "upsert": upsert,
-        "insert": insert,
-        "bulk-insert": bulk_insert,
-        "import": import_,
-        "update": update,
-        "delete": delete,
+def _commit_arguments(
+    call: Call, commit_id: str | None, metadata: list[str] | None, memory_limit: int | None
+) -> dict[str, Any]:
+    """Return the arguments that all methods for writing have."""
+    return {
+        "memory_limit": memory_limit,
+        "commit_metadata": parse_pairs(metadata, "--commit-metadata") or None,
+        "commit_id": commit_id,
+        "progress": call.progress,
     }
-    commands(app, functions)
 
 
 def upsert(
@@ -101,10 +99,7 @@ def upsert(
         rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         partial=partial,
-        memory_limit=memory_limit,
-        commit_metadata=parse_commit_metadata(commit_metadata),
-        commit_id=commit_id,
-        progress=call.progress,
+        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
     )
     call.out.result(result)
 
@@ -125,10 +120,7 @@ def insert(
     result = opened.insert(
         rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
-        memory_limit=memory_limit,
-        commit_metadata=parse_commit_metadata(commit_metadata),
-        commit_id=commit_id,
-        progress=call.progress,
+        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
     )
     call.out.result(result)
 
@@ -153,10 +145,7 @@ def bulk_insert(
         sort=sort.value,
         sort_columns=parse_names(sort_by) or (),
         schema_mode=schema_mode.value,
-        memory_limit=memory_limit,
-        commit_metadata=parse_commit_metadata(commit_metadata),
-        commit_id=commit_id,
-        progress=call.progress,
+        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
     )
     call.out.result(result)
 
@@ -186,10 +175,7 @@ def import_(
             rows_of(file, requested_format, delimiter, opened.schema),
             sort=sort.value,
             sort_columns=parse_names(sort_by) or (),
-            memory_limit=memory_limit,
-            commit_metadata=parse_commit_metadata(commit_metadata),
-            commit_id=commit_id,
-            progress=call.progress,
+            **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
         )
         call.out.result(result)
 
@@ -251,10 +237,7 @@ def update(
     result = call.open(table).update(
         where,
         parse_pairs(values, "--set"),
-        memory_limit=memory_limit,
-        commit_metadata=parse_commit_metadata(commit_metadata),
-        commit_id=commit_id,
-        progress=call.progress,
+        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
     )
     call.out.result(result)
 
@@ -281,22 +264,11 @@ def delete(
     if (keys is None) is (where is None):
         raise typer.BadParameter("give a file of keys, or --where")
     opened = call.open(table)
-    metadata = parse_commit_metadata(commit_metadata)
+    arguments = _commit_arguments(call, commit_id, commit_metadata, memory_limit)
     if keys is not None:
-        result = opened.delete_keys(
-            rows_of(keys, requested_format, delimiter, opened.schema),
-            memory_limit=memory_limit,
-            commit_metadata=metadata,
-            commit_id=commit_id,
-            progress=call.progress,
-        )
+        rows = rows_of(keys, requested_format, delimiter, opened.schema)
+        result = opened.delete_keys(rows, **arguments)
     else:
         call.confirm(lambda: f"Delete the rows where {where}?", yes=yes)
-        result = opened.delete(
-            where,
-            memory_limit=memory_limit,
-            commit_metadata=metadata,
-            commit_id=commit_id,
-            progress=call.progress,
-        )
+        result = opened.delete(where, **arguments)
     call.out.result(result)
