@@ -188,7 +188,7 @@ def test_automatic_compaction_leaves_no_plan(
 ) -> None:
     """Its writer dies; nothing that came later would be cleaned or archived."""
 
-    def dies(_: object, table: TableSnapshot, instant: str, __: object, **___: Any) -> None:
+    def dies(_: object, __: object, table: TableSnapshot, instant: str, **___: Any) -> None:
         PendingInstant(table, instant, COMPACTION).begin()
         raise CommitConflict("as if killed")
 

@@ -16,7 +16,7 @@ from pyhudi.config.actions import Instant, State
 from pyhudi.config.retention_options import HistoryOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HistoryUnavailable
-from pyhudi.services import clustering, row_compaction
+from pyhudi.services import clustering, compaction
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.archiving import archive
 from pyhudi.timeline.instant_range import InstantRange
@@ -321,7 +321,7 @@ def test_time_travel_reads_service_that_ran_after_column_was_widened(
         values = pa.array([value] * len(keys), kind)
         return pa.table({"id": keys, "ts": [value] * len(keys), "v": values})
 
-    for module in (row_compaction, clustering):
+    for module in (compaction, clustering):
         monkeypatch.setattr(module, "as_planned", lambda table, *_: table)
     table = pyhudi.create_table(
         tmp_path / "t",

@@ -63,8 +63,12 @@ from pyhudi.schema.internal_schema import is_evolved
 from pyhudi.schema.key_generator import CUSTOM, check_key_generator, custom_types
 from pyhudi.schema.table_schema import field_at
 from pyhudi.schema.virtual_keys import check_virtual_types
-from pyhudi.services.compaction import compact, complete_pending, slices_with_logs
-from pyhudi.services.row_compaction import row_compaction
+from pyhudi.services.compaction import (
+    compact,
+    complete_pending,
+    row_compaction,
+    slices_with_logs,
+)
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import complete_view
 from pyhudi.storage.options import is_bucket
@@ -127,13 +131,13 @@ def change_version(
     if dry_run:
         _check_convertible(handle, to, clock)
         return change
-    with build_heartbeat(storage, clock, handle.lock_manager) as (config, by):
+    with build_heartbeat(storage, clock, handle.lock_manager) as (config, heartbeat):
         # Another writer may have been faster.
         change = planned(config)
         _check_convertible(handle, to, clock)
         if PendingOperation.of(config).changes_layout:
             remove_other_timeline(storage, config)
-        without_metadata = _without_metadata(handle, config, clock, by, to)
+        without_metadata = _without_metadata(handle, config, clock, heartbeat, to)
         if not without_metadata.version.writable:
             _set(
                 storage, without_metadata, convert_properties(without_metadata.properties, 6), clock
@@ -141,10 +145,10 @@ def change_version(
         merge = without_metadata.is_merge_on_read and any(
             step in _COMPACTED_BEFORE for step in steps(change.before, to)
         )
-        compaction = _settle_table(handle, clock, by, merge=merge)
+        compaction = _roll_back_and_compact(handle, clock, heartbeat, merge=merge)
         _move(handle, to, clock)
         if table_version(to).writable:
-            metadata_lifecycle.rebuild_dropped_partitions(handle, clock, by)
+            metadata_lifecycle.rebuild_dropped_partitions(handle, clock, heartbeat)
         else:
             TableConfig.load(storage, clock).update(storage, {}, clock, removed=(UNFINISHED,))
         rebuilt = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
@@ -174,8 +178,8 @@ def _open(handle: Handle, config: TableConfig, clock: Clock, to: int) -> WriteCo
 
     Raises what opening it for a write raises.
     """
-    operation = _record_operation(handle.storage, config, "nobody", to)
-    remaining = {k: v for k, v in config.properties.items() if k not in _OF_METADATA}
+    operation = _record_operation(handle.storage, config, "unknown", to)
+    remaining = {k: v for k, v in config.properties.items() if k not in _METADATA_PROPERTIES}
     bare = TableConfig({**remaining, **operation.properties})
     writable = (
         bare if bare.version.writable else TableConfig(convert_properties(bare.properties, 6))
@@ -297,8 +301,7 @@ def _check_times(storage: Storage, config: TableConfig, timeline: Timeline) -> N
         for log in group.logs:
             msg = (
                 f"{names.TABLE_VERSION}: Hudi 1.x orders {log.path} in version 6 by the "
-                "modification "
-                "time of its instant file, which only object stores keep"
+                "modification time of its instant file, which object stores cannot set"
             )
             raise UnsupportedTableFeature(msg, hint=_WITHOUT_LOGS.format("downgrade"))
 
@@ -320,12 +323,12 @@ def _check_step(
     elif step in ((8, 9), (9, 8)) and config.key_generator in _COMPLEX and single:
         problem = (
             f"{names.KEY_GENERATOR_TYPE} is {config.key_generator} with one key field, whose keys "
-            "versions 8 and 9 spell differently"
+            "versions 8 and 9 format differently"
         )
     elif step == (8, 6) and timeline.archive.instants():
         problem = f"{names.HISTORY_PATH}: the archived timeline cannot be converted back"
     elif step == (9, 8) and len(config.ordering_fields) > 1 and legacy != MYSQL_PAYLOAD:
-        problem = f"{names.ORDERING_FIELDS} names several fields, version 8 knows one"
+        problem = f"{names.ORDERING_FIELDS} names several fields, version 8 supports one"
     elif step == (9, 8) and config.merge.partial_update_mode != partial_mode(legacy):
         mode = config.merge.partial_update_mode
         problem = f"{PARTIAL_UPDATE_MODE} is {mode}, but {LEGACY_PAYLOAD} {legacy}"
@@ -338,7 +341,8 @@ def _change(
     storage: Storage, config: TableConfig, after: TableConfig, *, dry_run: bool
 ) -> VersionChange:
     before, new = (
-        {k: v for k, v in each.properties.items() if k not in _NOT_TOLD} for each in (config, after)
+        {k: v for k, v in each.properties.items() if k not in _NOT_LISTED}
+        for each in (config, after)
     )
     return VersionChange(
         before=config.version.code,
@@ -359,8 +363,8 @@ _WITHOUT_LOGS = (
     "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which old file slices "
     "go; then {}."
 )
-_OF_METADATA = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
-_NOT_TOLD = (UNFINISHED, CHECKSUM)
+_METADATA_PROPERTIES = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
+_NOT_LISTED = (UNFINISHED, CHECKSUM)
 """Properties whose changes a `VersionChange` does not list."""
 
 
@@ -368,36 +372,40 @@ _NOT_TOLD = (UNFINISHED, CHECKSUM)
 
 
 def _without_metadata(
-    handle: Handle, config: TableConfig, clock: Clock, by: str, to: int
+    handle: Handle, config: TableConfig, clock: Clock, heartbeat: str, to: int
 ) -> TableConfig:
     """Remove the metadata table, and record in the properties that it must be rebuilt.
 
     The properties change first, so that no reader uses a part of it.
     """
     storage, listed = handle.storage, config.metadata_partitions
-    operation = _record_operation(storage, config, by, to)
-    config = config.update(storage, operation.properties, clock, removed=_OF_METADATA)
+    operation = _record_operation(storage, config, heartbeat, to)
+    config = config.update(storage, operation.properties, clock, removed=_METADATA_PROPERTIES)
     change_definitions(storage, config, {}, removed=listed)
     remove_metadata_table(storage, handle.lock_manager)
     return config
 
 
-def _record_operation(storage: Storage, config: TableConfig, by: str, to: int) -> PendingOperation:
+def _record_operation(
+    storage: Storage, config: TableConfig, heartbeat: str, to: int
+) -> PendingOperation:
     changes_layout = config.version.layout.version != table_version(to).layout.version
     removed = config.metadata_partitions
     return replace(
-        full_rebuild(storage, config, by), removed=removed, changes_layout=changes_layout
+        full_rebuild(storage, config, heartbeat), removed=removed, changes_layout=changes_layout
     )
 
 
-def _settle_table(table: Handle, clock: Clock, by: str, *, merge: bool) -> str | None:
+def _roll_back_and_compact(
+    table: Handle, clock: Clock, heartbeat: str, *, merge: bool
+) -> str | None:
     """Roll back failed writes and compact log files; return the compaction's instant."""
     context = WriteContext.open(table, clock).recover()
     if complete_pending(context.table, row_compaction()):
         context = WriteContext.open(table, clock).recover()
     if not merge:
         return None
-    work = row_compaction(by)
+    work = row_compaction(heartbeat)
     return compact(context.table, work, slices_with_logs(complete_view(context.table)))
 
 

@@ -170,7 +170,9 @@ def archive(
                     policy.history,
                     table.lock_manager.check_held,
                 )
-                _remove_markers(current, part)
+                marked = set(markers.instants_with_markers(table.storage))
+                for time in sorted(marked.intersection(commit.requested for commit in part)):
+                    markers.delete_all(table.storage, time)
         archived += part
         if len(part) == len(choice.instants):
             break
@@ -178,42 +180,34 @@ def archive(
 
 
 def _remove_files_after_rollback(
-    table: TableSnapshot, leaving_instants: Sequence[Instant]
+    table: TableSnapshot, archived: Sequence[Instant]
 ) -> ArchiveBound | None:
     """Remove files written after their rollback, which become visible once it is archived.
 
-    If a plan names one of these files, returns a bound for which the instants stay.
+    If a plan names one of these files, returns a bound for which the instants stay. archived: the
+    instants that are about to be archived.
     """
     timeline = table.timeline
-    start = timeline.without(leaving_instants).start or ""
+    start = timeline.without(archived).start or ""
     targets: set[str] = set()
     records: dict[str, list[dict[str, Any]]] = {}
     for rollback in timeline.filter_completed(ROLLBACK):
         record = timeline.read(rollback) or {}
         for target in record.get("commitsRollback") or ():
             records.setdefault(target, []).append(record)
-            if rollback in leaving_instants or target < start:
+            if rollback in archived or target < start:
                 targets.add(target)
     # Other writers may be executing a pending plan again.
     targets -= {pending.requested for pending in timeline.pending()}
     for target in targets:
         if not timeline.is_before_start(target):
-            late_files = attempt_files.files_after_rollback(
-                table, timeline, target, records[target]
-            )
-            if late_files and late_files & files_of_plans(timeline):
+            late = attempt_files.files_after_rollback(table, timeline, target, records[target])
+            if late and late & files_of_plans(timeline):
                 return ArchiveBound(
                     target, f"a planned service names files of {target}, rolled back"
                 )
-            table.storage.delete_all(late_files)
+            table.storage.delete_all(late)
     return None
-
-
-def _remove_markers(table: TableSnapshot, instants: Iterable[Instant]) -> None:
-    marked = set(markers.instants_with_markers(table.storage))
-    for instant in instants:
-        if instant.requested in marked:
-            markers.delete_all(table.storage, instant.requested)
 
 
 def since_compaction(timeline: Timeline) -> list[Instant]:
@@ -257,11 +251,8 @@ def _commit_limits(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, in
     if horizon is None:
         return min_commits, max_commits
     retained = sum(commit.requested > horizon.requested for commit in timeline.commits) + 2
-    return (
-        (min_commits, max_commits)
-        if min_commits >= retained
-        else (retained, retained + max_commits - min_commits)
-    )
+    increase = max(retained - min_commits, 0)
+    return min_commits + increase, max_commits + increase
 
 
 def _earliest_retained(timeline: Timeline, retained: CleanOptions) -> Instant | None:
@@ -300,7 +291,10 @@ def _choose_commits(
     bounds = [
         *_pending_bounds(timeline),
         *_compaction_bounds(timeline, policy.compact_after),
-        *_savepoint_bounds(timeline),
+        *(
+            ArchiveBound(saved, f"the commit {saved} has a savepoint")
+            for saved in find_saved_instants(timeline)
+        ),
     ]
     bound = _strictest(bounds)
     free = [commit for commit in timeline.commits if bound is None or commit.requested < bound.time]
@@ -337,7 +331,10 @@ def _pending_bounds(timeline: Timeline) -> Iterator[ArchiveBound]:
 
 
 def _compaction_bounds(timeline: Timeline, compact_after: int | None) -> Iterator[ArchiveBound]:
-    """The start of the next compaction's count (`getEarliestInstantToRetainForCompaction`)."""
+    """Yield where the count of the next compaction starts.
+
+    As in `getEarliestInstantToRetainForCompaction`.
+    """
     if compact_after is None:
         return
     reason = "the next compaction counts delta commits from there on"
@@ -349,20 +346,14 @@ def _compaction_bounds(timeline: Timeline, compact_after: int | None) -> Iterato
         yield ArchiveBound((compactions[-1:] or since)[0], reason)
 
 
-def _savepoint_bounds(timeline: Timeline) -> Iterator[ArchiveBound]:
-    for saved in find_saved_instants(timeline):
-        yield ArchiveBound(saved, f"the commit {saved} has a savepoint")
-
-
 def _why_replaced_counts(table: TableSnapshot, commit: Instant) -> str | None:
     """Return why a replace commit must stay: without it, readers would see replaced file groups.
 
     Files of a pending clean may be deleted while the metadata table still names them.
     """
     timeline = table.timeline
-    if commit.action != REPLACE_COMMIT:
-        return None
-    replaced = timeline.commit_metadata(commit).replaced
+    is_replace_commit = commit.action == REPLACE_COMMIT
+    replaced = timeline.commit_metadata(commit).replaced if is_replace_commit else frozenset()
     if not replaced:
         return None
     for clean in timeline.pending(CLEAN):

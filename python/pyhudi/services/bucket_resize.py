@@ -11,7 +11,7 @@ is resized while a write is pending, since Hudi's writers may not know of the pl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from pyhudi.config.actions import COMMIT, DELTA_COMMIT
@@ -82,7 +82,10 @@ def choose_buckets(
     options: ClusteringOptions,
     selected: Collection[str],
 ) -> GroupChoice:
-    """Choose splits and merges. free: slices without a pending service; the rest as in `choose`."""
+    """Choose splits and merges. free: slices without a pending service.
+
+    selected: partitions to choose from.
+    """
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in free:
         by_partition.setdefault(slice_.partition, []).append(slice_)
@@ -127,10 +130,12 @@ def write_buckets(
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
         raise UnsupportedTableFeature(msg, hint="Cancel the plan with rollback().")
-    old_rings = {partition: _ring(table, partition).nodes for partition in plan.resized}
+    old_rings = {
+        partition: _read_hashing_metadata(table, partition).nodes for partition in plan.resized
+    }
     hashing = _determine_hash(table, plan, old_rings)
     new_rings = {
-        partition: _plan_resize(old_rings[partition], groups, partition)
+        partition: _resize_ring(old_rings[partition], groups, partition)
         for partition, groups in plan.resized.items()
     }
     tasks = [
@@ -153,31 +158,31 @@ def store_new_hashing_metadata(
     txn: Transaction, table: TableSnapshot, plan: ClusteringPlan
 ) -> None:
     """Make the transaction of a plan store the new hashing metadata."""
-    txn.participants.append(_NewRings(plan))
+    txn.participants.append(_NewHashingMetadata(plan))
     if table.config.version.confirms_rings:
         txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
 
 
-class _NewRings(CommitParticipant):
+@dataclass(frozen=True)
+class _NewHashingMetadata(CommitParticipant):
     """Stores the new hashing metadata of a plan; it is valid once its commit is complete."""
 
-    def __init__(self, plan: ClusteringPlan) -> None:
-        self._plan = plan
+    plan: ClusteringPlan
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Raise `CommitConflict` if the hashing metadata of a partition changed concurrently."""
-        changed = find_changed_hashing(table, self._plan)
+        changed = find_changed_hashing(table, self.plan)
         if changed:
-            raise retryable_conflict(f"{changed} by now")
-        for partition, groups in self._plan.resized.items():
-            ring = _ring(table, partition)
-            nodes = _plan_resize(ring.nodes, groups, partition)
+            raise retryable_conflict(f"{changed}: another writer changed it concurrently")
+        for partition, groups in self.plan.resized.items():
+            ring = _read_hashing_metadata(table, partition)
+            nodes = _resize_ring(ring.nodes, groups, partition)
             new = StoredRing(nodes, ring.number + 1, ring.buckets)
             replace_ring(table.storage, partition, new, commit.instant)
         return {}
 
 
-def _ring(table: TableSnapshot, partition: str) -> StoredRing:
+def _read_hashing_metadata(table: TableSnapshot, partition: str) -> StoredRing:
     ring = read_committed_ring(table.storage, table.timeline, partition)
     if ring is None:
         msg = (
@@ -187,7 +192,7 @@ def _ring(table: TableSnapshot, partition: str) -> StoredRing:
     return ring
 
 
-def _plan_resize(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
+def _resize_ring(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
     children = chain.from_iterable(group.children for group in groups)
     try:
         return replace_nodes(ring, children)

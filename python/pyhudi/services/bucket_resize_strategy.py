@@ -1,6 +1,6 @@
 """Choice of buckets to split and merge: file slices and hashing metadata in, groups out. Pure.
 
-A bucket above one size is split into two; neighbours below another size are merged. Hudi also
+A bucket above one size is split into two; neighbors below another size are merged. Hudi also
 rewrites all other buckets of the partition, to sort their rows, whenever it runs; pyhudi leaves
 them as they are. Source: `BaseConsistentHashingBucketClusteringPlanStrategy` (Hudi 0.15.0, 1.0.2,
 1.2.0).
@@ -39,7 +39,7 @@ def choose_resizes(
         if children:
             split.append(PlannedGroup((slice_,), len(children), children, ring.number))
             buckets[at] = None
-    to_spare = len(ring.nodes) + len(split) - options.min_buckets
+    max_removed = max(len(ring.nodes) + len(split) - options.min_buckets, 0)
     merged = [
         PlannedGroup(
             tuple(slice_ for at in run if (slice_ := buckets[at]) is not None),
@@ -47,7 +47,7 @@ def choose_resizes(
             _merge(ring.nodes, run, new_prefix),
             ring.number,
         )
-        for run in _runs(buckets, options.merge_bytes, max(to_spare, 0))
+        for run in _runs(buckets, options.merge_bytes, max_removed)
     ]
     return [*split, *merged]
 
@@ -65,7 +65,7 @@ def _split_node(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Chi
 
 
 def _merge(ring: Ring, run: Sequence[int], new_prefix: Callable[[], str]) -> tuple[Child, ...]:
-    """The last node of a run takes the ranges of those before it."""
+    """Merge a run of nodes: the last one takes the ranges of those before it."""
     removed = tuple(Child(ring[at][0], None) for at in run[:-1])
     return (*removed, Child(ring[run[-1]][0], new_prefix()))
 
@@ -73,7 +73,7 @@ def _merge(ring: Ring, run: Sequence[int], new_prefix: Callable[[], str]) -> tup
 def _runs(
     buckets: Sequence[FileSlice | None], max_bytes: int, max_removed: int
 ) -> Iterator[tuple[int, ...]]:
-    """Runs of at least two small neighbours, by their positions in the hashing metadata.
+    """Yield runs of at least two small neighbors, by their positions in the hashing metadata.
 
     max_removed: maximum number of buckets to remove.
     """

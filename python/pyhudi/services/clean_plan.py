@@ -26,10 +26,10 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.services.clean_policy import Retention
-from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import LISTED_AT_ONCE, GivenFiles, list_files, walk_partitions
-from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.slice_builder import GroupKey, records_of_plan
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
@@ -65,7 +65,12 @@ class CleanPlan:
         last = table.timeline.last_commit
         saved = sorted(find_saved_instants(table.timeline))
         return {
-            "earliestInstantToRetain": horizon and _action_instant(horizon),
+            "earliestInstantToRetain": horizon
+            and {
+                "timestamp": horizon.requested,
+                "action": horizon.action,
+                "state": State.COMPLETED.value,
+            },
             "lastCompletedCommitTimestamp": last.requested if last else "",
             "policy": self.retention.policy,
             "filesToBeDeletedPerPartition": {},
@@ -85,14 +90,6 @@ class CleanPlan:
         }
 
 
-def _action_instant(instant: Instant) -> dict[str, str]:
-    return {
-        "timestamp": instant.requested,
-        "action": instant.action,
-        "state": State.COMPLETED.value,
-    }
-
-
 def clean_plan(
     table: TableSnapshot,
     retention: Retention,
@@ -103,7 +100,7 @@ def clean_plan(
     if partitions is not None and not partitions:
         return CleanPlan(retention)
     required = _RequiredFiles(table.timeline)
-    plan: Files = {}
+    removed: Files = {}
     groups: set[GroupKey] = set()
     emptied: list[str] = []
     views = _views(table, partitions) if view is None or partitions is not None else [view]
@@ -111,13 +108,15 @@ def clean_plan(
         files: Files = {}
         for slice_ in _find_outdated_slices(part, retention, required):
             if not required.contains(slice_):
-                sizes = {file.name: file.size for file in _files(slice_)}
+                sizes = {file.name: file.size for file in slice_.files}
                 files.setdefault(slice_.partition, {}).update(sizes)
                 groups.add(slice_.key)
         files = {partition: names for partition, names in files.items() if names}
-        emptied += _find_emptied_partitions(part, files) if table.config.partition_fields else ()
-        plan |= files
-    ordered = {partition: plan[partition] for partition in sorted(plan)}
+        if table.config.partition_fields:
+            # All of their data files are removed, committed or not.
+            emptied += (path for path in files if part.count_files(path) == len(files[path]))
+        removed |= files
+    ordered = {partition: removed[partition] for partition in sorted(removed)}
     return CleanPlan(retention, ordered, tuple(sorted(emptied)), len(groups))
 
 
@@ -165,17 +164,6 @@ def _find_outdated_slices(
             yield from view.slices_of(key)
 
 
-def _find_emptied_partitions(view: FileSystemView, files: Files) -> Iterator[str]:
-    """Return partitions whose data files are all removed, committed or not."""
-    return (path for path, names in files.items() if view.count_files(path) == len(names))
-
-
-def _files(slice_: FileSlice) -> Iterator[BaseFile | LogFile]:
-    if slice_.base is not None:
-        yield slice_.base
-    yield from slice_.logs
-
-
 class _RequiredFiles:
     """Files that plans and savepoints need, regardless of the policy."""
 
@@ -185,7 +173,7 @@ class _RequiredFiles:
         """Base instants of slices with a pending compaction."""
         self._planned: set[tuple[str, str]] = set()
         for pending in timeline.pending(COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT):
-            for planned in _slices_of_plan(timeline.plan(pending) or {}):
+            for planned in records_of_plan(timeline.plan(pending)):
                 self._add(planned, from_base=pending.action in (COMPACTION, LOG_COMPACTION))
 
     def _add(self, planned: Mapping[str, Any], *, from_base: bool) -> None:
@@ -207,15 +195,8 @@ class _RequiredFiles:
 
     def contains(self, slice_: FileSlice) -> bool:
         """Return whether a plan or a savepoint needs a file of the slice."""
-        names = {(slice_.partition, file.name) for file in _files(slice_)}
+        names = {(slice_.partition, file.name) for file in slice_.files}
         return not (names.isdisjoint(self._planned) and names.isdisjoint(self._saved))
-
-
-def _slices_of_plan(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the slices in the plan of a compaction or a clustering."""
-    yield from plan.get("operations") or ()
-    for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():
-        yield from group.get("slices") or ()
 
 
 # --- partitions to check --------------------------------------------------------------------------

@@ -41,9 +41,9 @@ from pyhudi.table.participants import (
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, CommitMetadata
+from pyhudi.timeline.time_travel import first_incomplete_commit
 from pyhudi.txn import conflicts
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.txn.recovery import find_failed_writes
 
 _FILES_PER_TASK = 200
 
@@ -295,7 +295,7 @@ def _complete(
         if current.is_completed:
             return action.time
         if latest.timeline.of_same_time(action.time, CLEAN):
-            action = _at_another_time(action, plan)
+            action = _move_to_new_time(action, plan)
         emptied = _remove_emptied(latest, plan)
         clean = Clean(action.time, files, emptied)
         with prefetch_publication_check(table) as drop_old_listing:
@@ -313,7 +313,7 @@ def _complete(
     return action.time
 
 
-def _at_another_time(action: PendingInstant, plan: Mapping[str, Any]) -> PendingInstant:
+def _move_to_new_time(action: PendingInstant, plan: Mapping[str, Any]) -> PendingInstant:
     """Move a clean to another time, since another action has the same time in the metadata table.
 
     The clean cannot abort, because its files are deleted.
@@ -343,20 +343,21 @@ def _remove_emptied(latest: TableSnapshot, plan: Mapping[str, Any]) -> list[str]
 
     Removes none while a write is pending, which may create its first file there.
     """
-    if find_failed_writes(latest.timeline):
+    if first_incomplete_commit(latest.timeline) is not None:
         return []
     removed = []
     for partition in plan.get("partitionsToBeDeleted") or ():
         folders, files = latest.storage.list_dir(partition)
-        if partition and not folders and all(_is_metadata_file(file.name) for file in files):
+        # Hadoop writes checksums on local disks.
+        only_metadata = all(
+            is_partition_metadata(file.name)
+            or (file.name.startswith(".") and file.name.endswith(".crc"))
+            for file in files
+        )
+        if partition and not folders and only_metadata:
             latest.storage.delete_dir(partition)
             removed.append(partition)
     return removed
-
-
-def _is_metadata_file(name: str) -> bool:
-    """Match files of a partition without data, including Hadoop's checksums on local disks."""
-    return is_partition_metadata(name) or (name.startswith(".") and name.endswith(".crc"))
 
 
 # --- records --------------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ same is cancelled, since executing it would lose rows. Sources: `ClusteringPlanA
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 
 from pyhudi.config.actions import (
@@ -39,6 +40,7 @@ from pyhudi.services.clustering_strategy import (
 )
 from pyhudi.services.clustering_validation import check_unchanged, find_change_since
 from pyhudi.services.result import ServiceResult
+from pyhudi.services.service_runner import ServiceRequest, run_service
 from pyhudi.slices.clustering_plan import (
     OPERATION,
     ClusteringPlan,
@@ -60,7 +62,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import ConcurrentCommits, check_no_active_writer_in
-from pyhudi.txn.planned_services import PlannedTransaction, after_commit, cancel_plan, schedule
+from pyhudi.txn.planned_services import NewPlan, PlannedTransaction, cancel_plan
 from pyhudi.txn.write_target import write_options, write_target
 
 _SERVICE = "cluster"
@@ -68,13 +70,9 @@ _MEMORY = 1024 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class ClusteringRequest:
+class ClusteringRequest(ServiceRequest):
     """The arguments of one call."""
 
-    schedule: bool = True
-    """Create a new plan."""
-    execute: bool = True
-    """Execute plans, including pending ones."""
     due_only: bool = False
     """Plan only if enough was written since the last clustering."""
     layout: Layout | None = None
@@ -84,7 +82,7 @@ class ClusteringRequest:
 
 
 def cluster_table(
-    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest | None = None
+    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest
 ) -> ServiceResult:
     """Execute pending plans, then create a new one and execute it.
 
@@ -93,23 +91,15 @@ def cluster_table(
     `CommitConflict` if another writer executes a plan or was faster. A failure or an interrupt
     cancels the plan of this call, which would block writers to its file groups. Other plans stay.
     """
-    began_ms = table.clock.now_ms()
-    request = request or ClusteringRequest()
     _check(table, options)
-    result = ServiceResult(_SERVICE)
-    for instant in pending(table.timeline) if request.execute else ():
-        result = _execute_or_cancel(result, table.reload(), instant.requested, options, request)
-        table = after_commit(table)
-    if request.schedule:
-        planned, reason = _schedule(table, options, request)
-        if reason:
-            result = replace(result, left=(*result.left, reason))
-        if planned and request.execute:
-            with _cancel_on_failure(table, planned):
-                result = _execute_or_cancel(result, table.reload(), planned, options, request)
-        elif planned:
-            result = replace(result, scheduled=(planned,))
-    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+    earlier = [plan.requested for plan in pending(table.timeline)]
+
+    def execute(result: ServiceResult, current: TableSnapshot, instant: str) -> ServiceResult:
+        with nullcontext() if instant in earlier else _cancel_on_failure(current, instant):
+            return _execute_or_cancel(result, current, instant, options, request)
+
+    plan = partial(_new_plan, options, request)
+    return run_service(table, _SERVICE, _action(table), request, earlier, plan, execute)
 
 
 @contextmanager
@@ -137,7 +127,9 @@ def preview_clustering(
     """Return what `cluster_table` would do. Nothing changes."""
     _check(table, options)
     instants = pending(table.timeline) if request.execute else []
-    slices = [slice_ for instant in instants for slice_ in _plan(table, instant).inputs.values()]
+    slices = [
+        slice_ for instant in instants for slice_ in _read_plan(table, instant).inputs.values()
+    ]
     is_plan_due = not request.due_only or is_due(table.timeline, options)
     if request.schedule and is_plan_due and (request.execute or not pending(table.timeline)):
         chosen = _choose_groups(table, options, request, table.generator.next())
@@ -171,40 +163,33 @@ def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _schedule(
-    table: TableSnapshot, options: ClusteringOptions, request: ClusteringRequest
-) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
-    reason = ""
+def _new_plan(
+    options: ClusteringOptions, request: ClusteringRequest, table: TableSnapshot, instant: str
+) -> NewPlan:
+    if request.due_only and not is_due(table.timeline, options):
+        return None, ""
+    reason = _reason_to_wait(table)
+    chosen = _choose_groups(table, options, request, instant)
+    if reason or not chosen.groups:
+        return None, reason
+    # Raises for unreadable slices before the plan exists.
+    slices = [slice_ for group in chosen.groups for slice_ in group.slices]
+    slice_tasks(table, ScanRequest(tuple(table.columns.names)), slices, merge_rule(table))
+    record = clustering_record(
+        table.storage.native.uri,
+        chosen.groups,
+        options.sort_columns,
+        request.layout or options.layout,
+        chosen.missing,
+    )
+    return serde.encode_container("HoodieRequestedReplaceMetadata", record, table.clock), ""
 
-    def plan(current: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal reason
-        if request.due_only and not is_due(current.timeline, options):
-            return None
-        pending_plans = pending(current.timeline)
-        reason = (
-            f"no clustering is scheduled while {pending_plans[0]} is pending"
-            if pending_plans
-            else ""
-        )
-        if not reason and has_rings(current.storage):
-            reason = bucket_resize.reason_to_wait(current)
-        chosen = _choose_groups(current, options, request, instant)
-        if reason or not chosen.groups:
-            return None
-        # Raises for unreadable slices before the plan exists.
-        slices = [slice_ for group in chosen.groups for slice_ in group.slices]
-        slice_tasks(current, ScanRequest(tuple(current.columns.names)), slices, merge_rule(current))
-        record = clustering_record(
-            current.storage.native.uri,
-            chosen.groups,
-            options.sort_columns,
-            request.layout or options.layout,
-            chosen.missing,
-        )
-        return serde.encode_container("HoodieRequestedReplaceMetadata", record, current.clock)
 
-    return schedule(table, _action(table), plan), reason
+def _reason_to_wait(table: TableSnapshot) -> str:
+    """Return why no plan can be created now; "" if one can."""
+    for plan in pending(table.timeline):
+        return f"no clustering is scheduled while {plan} is pending"
+    return bucket_resize.reason_to_wait(table) if has_rings(table.storage) else ""
 
 
 def _action(table: TableSnapshot) -> str:
@@ -215,12 +200,12 @@ def is_due(timeline: Timeline, options: ClusteringOptions) -> bool:
     """Return whether enough commits were completed since the last clustering was planned."""
     commits = timeline.filter_completed(COMMIT, DELTA_COMMIT, REPLACE_COMMIT)
     commits_since = list(
-        takewhile(lambda commit: _record(timeline, commit) is None, reversed(commits))
+        takewhile(lambda commit: _clustering_plan_of(timeline, commit) is None, reversed(commits))
     )
     return len(commits_since) >= options.max_commits
 
 
-def _record(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
+def _clustering_plan_of(timeline: Timeline, commit: Instant) -> Mapping[str, object] | None:
     """Return the plan of a completed clustering; None for another commit."""
     if commit.action != REPLACE_COMMIT:
         return None
@@ -267,7 +252,7 @@ def _find_finished_clusterings(
     commits = (
         commit for commit in timeline.filter_completed(REPLACE_COMMIT) if commit.requested in bases
     )
-    records = ((commit.requested, _record(timeline, commit)) for commit in commits)
+    records = ((commit.requested, _clustering_plan_of(timeline, commit)) for commit in commits)
     return EarlierClusterings(
         {time: order_of_plan(record) for time, record in records if record is not None}
     )
@@ -294,24 +279,23 @@ def _execute_or_cancel(
     record = table.timeline.plan(instant)
     if record is None or record.get("clusteringPlan") is None:
         # A stalled writer may have started a plan that was executed already; it will undo that.
-        msg = f'{instant} has no plan: rollback("{time}") cancels it'
-        return replace(result, left=(*result.left, msg))
+        return result.skipping(f'{instant} has no plan: rollback("{time}") cancels it')
     changed = find_change_since(table, instant) or bucket_resize.find_changed_hashing(
-        table, _plan(table, instant)
+        table, _read_plan(table, instant)
     )
     if changed and has_early_log_files(table.storage, record):
-        msg = f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
-        return replace(result, left=(*result.left, msg))
+        return result.skipping(
+            f"{instant} stays as it is: {changed}, and other writers have written to its buckets"
+        )
     if changed:
         cancel_plan(table, instant.requested, instant.action)
-        msg = f"{instant} was cancelled: {changed} since it was planned"
-        return replace(result, left=(*result.left, msg))
-    plan = _plan(table, instant)
+        return result.skipping(f"{instant} was cancelled: {changed} since it was planned")
+    plan = _read_plan(table, instant)
     stats = _execute(table, instant, plan, options, request)
     return result.reading(plan.inputs.values()).writing(instant.requested, stats)
 
 
-def _plan(table: TableSnapshot, instant: Instant) -> ClusteringPlan:
+def _read_plan(table: TableSnapshot, instant: Instant) -> ClusteringPlan:
     return read_plan(table.storage, table.config, table.timeline.plan(instant) or {})
 
 

@@ -8,14 +8,12 @@ writers may write to buckets that are split or merged and to their replacements
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from itertools import chain
 
 from pyhudi.config.actions import Instant
 from pyhudi.errors import retryable_conflict
 from pyhudi.slices.clustering_plan import new_buckets
-from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.slice_builder import GroupKey
+from pyhudi.slices.slice_builder import GroupKey, records_of_plan
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.conflicts import (
     ROW_PRESERVING_OPERATIONS,
@@ -31,13 +29,12 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
     """Describe a change that invalidates a plan since it was created, or return ""."""
     timeline = table.timeline
     record = timeline.plan(instant) or {}
-    groups = list(record.get("clusteringPlan", {})["inputGroups"] or ())
     planned = {
         (slice_["partitionPath"] or "", slice_["fileId"]): {
             path.rsplit("/", 1)[-1]
             for path in (slice_.get("dataFilePath") or "", *(slice_.get("deltaFilePaths") or ()))
         }
-        for slice_ in chain.from_iterable(group.get("slices") or () for group in groups)
+        for slice_ in records_of_plan(record)
     }
     replacements, changed_with_replacement = new_buckets(record), set[GroupKey]()
     for commit in timeline.commits:
@@ -54,7 +51,7 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
     current = {slice_.key: slice_ for slice_ in view.slices()}
     for key, names in planned.items():
         if key not in current or not (
-            key in changed_with_replacement or _names(current[key]) <= names
+            key in changed_with_replacement or {file.name for file in current[key].files} <= names
         ):
             return f"the file group {key[1]} of partition {key[0]!r} has changed"
     return ""
@@ -78,8 +75,3 @@ def _groups_not_followed(
 ) -> set[GroupKey]:
     """Return the file groups that a write changed without their replacements."""
     return {key for key in written if replacements.get(key, frozenset()).isdisjoint(written)}
-
-
-def _names(slice_: FileSlice) -> set[str]:
-    base = {slice_.base.name} if slice_.base else set()
-    return base | {log.name for log in slice_.logs}

@@ -10,25 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.property_names import UNFINISHED
 from pyhudi.engine.local import choose_io_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.schema.table_schema import TableSchema
-from pyhudi.slices.compaction_plan import compaction_plan
+from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
+from pyhudi.slices.compaction_task import compact_file
+from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.service_plans import resolve_planned_slices
+from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
 from pyhudi.table.participants import Commit, prefetch_publication_check, run_participants
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.planned_services import new_stage_id
+from pyhudi.txn.write_target import write_options, write_target
 
 TaskT = TypeVar("TaskT")
 
@@ -50,6 +55,39 @@ class CompactionWork(Generic[TaskT]):
     label: str = "compact files"
     extra: dict[str, str] = field(default_factory=dict)
     """Extra metadata of the plan."""
+
+
+def row_compaction(
+    operation: str = "", *, memory_limit: int | None = None
+) -> CompactionWork[CompactTask]:
+    """Return the work of a data table's compaction, which merges rows as a reader merges them.
+
+    operation: the pending operation to which the compaction belongs, recorded in its plan.
+    memory_limit: see `row_tasks`.
+    """
+    extra = {UNFINISHED: operation} if operation else {}
+    tasks = partial(row_tasks, memory_limit=memory_limit)
+    return CompactionWork(tasks, compact_file, as_planned, extra=extra)
+
+
+def row_tasks(
+    table: TableSnapshot,
+    instant: str,
+    slices: Sequence[FileSlice],
+    *,
+    memory_limit: int | None = None,
+) -> list[CompactTask]:
+    """Return the tasks that merge the records of a data table's slices.
+
+    memory_limit: bytes for log records of all concurrent tasks, None for no limit. Raises
+    `UnsupportedTableFeature` for an unsupported merge rule, `CorruptTable` for a truncated log
+    file: a compaction would make the loss final.
+    """
+    if checks_sizes(table.options):
+        check_sizes(table.timeline, slices)
+    target = write_target(table, write_options(table), instant)
+    task_memory = None if memory_limit is None else memory_limit // table.engine.tasks_per_process
+    return compact_tasks(table, target, slices, task_memory)
 
 
 def slices_with_logs(view: FileSystemView) -> list[FileSlice]:

@@ -9,7 +9,8 @@ in Hudi, a plan is obsolete once a later compaction is planned, and is cancelled
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
@@ -17,16 +18,16 @@ from pyhudi.config.compaction_options import LogCompactionOptions
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import reason_to_wait, slices_with_logs
+from pyhudi.services.compaction import reason_to_wait, row_tasks, slices_with_logs
 from pyhudi.services.result import ServiceResult
-from pyhudi.slices.compaction_plan import CompactTask, compact_tasks, compaction_plan
+from pyhudi.services.service_runner import ServiceRequest, run_service
+from pyhudi.slices.compaction_plan import compaction_plan
 from pyhudi.slices.compaction_task import compact_logs
 from pyhudi.slices.file_groups import (
     pending_clusterings,
     pending_compactions,
     pending_log_compactions,
 )
-from pyhudi.slices.file_size_checks import check_sizes, checks_sizes
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.service_plans import as_planned, resolve_planned_slices
@@ -35,8 +36,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.conflicts import ConcurrentCommits
-from pyhudi.txn.planned_services import PlannedTransaction, after_commit, cancel_plan, schedule
-from pyhudi.txn.write_target import write_options, write_target
+from pyhudi.txn.planned_services import NewPlan, PlannedTransaction, cancel_plan
 
 OPERATION = "LOG_COMPACT"
 _SERVICE = "log_compact"
@@ -45,15 +45,11 @@ _EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 
 
 @dataclass(frozen=True)
-class LogCompactionRequest:
+class LogCompactionRequest(ServiceRequest):
     """The arguments of one call."""
 
     partitions: tuple[str, ...] | None = None
     """Partitions of a new plan; None for all."""
-    schedule: bool = True
-    """Create a new plan."""
-    execute: bool = True
-    """Execute plans, including pending ones."""
 
 
 def compact_log_files(
@@ -65,23 +61,16 @@ def compact_log_files(
     column by column, `CorruptTable` for missing or truncated files of a plan, `CommitConflict` if
     another writer executes a plan.
     """
-    began_ms = table.clock.now_ms()
-    result = ServiceResult(_SERVICE)
-    for pending in table.timeline.pending(LOG_COMPACTION) if request.execute else ():
-        current = table.reload()
-        if is_obsolete(current.timeline, pending.requested):
-            cancel_plan(current, pending.requested, LOG_COMPACTION)
-        else:
-            result = _execute(result, current, pending.requested)
-            table = after_commit(table)
-    planned, reason = _schedule(table, options, request) if request.schedule else (None, "")
-    if reason:
-        result = replace(result, left=(*result.left, reason))
-    if planned and request.execute:
-        result = _execute(result, table.reload(), planned)
-    elif planned:
-        result = replace(result, scheduled=(planned,))
-    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+    pending = [plan.requested for plan in table.timeline.pending(LOG_COMPACTION)]
+
+    def execute(result: ServiceResult, current: TableSnapshot, instant: str) -> ServiceResult:
+        if instant in pending and is_obsolete(current.timeline, instant):
+            cancel_plan(current, instant, LOG_COMPACTION)
+            return result
+        return _execute(result, current, instant)
+
+    plan = partial(_new_plan, options, request)
+    return run_service(table, _SERVICE, LOG_COMPACTION, request, pending, plan, execute)
 
 
 def preview_log_compaction(
@@ -116,28 +105,24 @@ def is_obsolete(timeline: Timeline, instant: str) -> bool:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _schedule(
-    table: TableSnapshot, options: LogCompactionOptions, request: LogCompactionRequest
-) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
-    reason = ""
-
-    def plan(current: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal reason
-        reason = reason_to_wait(current)
-        slices = _choose_slices(current, options, request.partitions)
-        if reason or not slices:
-            return None
-        # Raises for records that cannot be merged, before the plan exists.
-        _tasks(current, instant, slices)
-        record = {
-            **compaction_plan(slices),
-            "preserveHoodieMetadata": True,
-            "strategy": {"compactorClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
-        }
-        return serde.encode_container("HoodieCompactionPlan", record, current.clock)
-
-    return schedule(table, LOG_COMPACTION, plan), reason
+def _new_plan(
+    options: LogCompactionOptions,
+    request: LogCompactionRequest,
+    table: TableSnapshot,
+    instant: str,
+) -> NewPlan:
+    reason = reason_to_wait(table)
+    slices = _choose_slices(table, options, request.partitions)
+    if reason or not slices:
+        return None, reason
+    # Raises for records that cannot be merged, before the plan exists.
+    row_tasks(table, instant, slices)
+    record = {
+        **compaction_plan(slices),
+        "preserveHoodieMetadata": True,
+        "strategy": {"compactorClassName": _EXECUTOR, "strategyParams": {}, "version": 1},
+    }
+    return serde.encode_container("HoodieCompactionPlan", record, table.clock), ""
 
 
 def _choose_slices(
@@ -188,7 +173,7 @@ def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> Servi
     slices = [slice_ for slice_ in _read_plan(table, instant) if slice_.logs]
     planned = as_planned(table, instant, slices)
     schema = commit_schema.commit_schema(planned.schema, table.config)
-    tasks = _tasks(planned, instant, slices)
+    tasks = row_tasks(planned, instant, slices)
     check = _check_no_compaction
     try:
         with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:
@@ -217,10 +202,3 @@ def _read_plan(table: TableSnapshot, instant: str) -> list[FileSlice]:
     plan = table.timeline.plan(pending) if pending is not None else None
     operations = (plan or {}).get("operations") or ()
     return resolve_planned_slices(table.storage, table.config, operations)
-
-
-def _tasks(table: TableSnapshot, instant: str, slices: Sequence[FileSlice]) -> list[CompactTask]:
-    if checks_sizes(table.options):
-        check_sizes(table.timeline, slices)
-    target = write_target(table, write_options(table), instant)
-    return compact_tasks(table, target, slices)

@@ -58,10 +58,14 @@ class ServiceResult(HtmlRepr):
         parts = parts or ["nothing to do"]
         return f"<ServiceResult {title}: {'; '.join(parts)}; {duration_text(self.duration_ms)}>"
 
+    def skipping(self, reason: str) -> ServiceResult:
+        """Return the result with a reason for skipped work, if it is not empty."""
+        return replace(self, left=(*self.left, reason)) if reason else self
+
     def reading(self, slices: Iterable[FileSlice]) -> ServiceResult:
         """Return the result with these slices counted as read."""
         read = list(slices)
-        files = sum(len(slice_.logs) + (slice_.base is not None) for slice_ in read)
+        files = sum(len(slice_.files) for slice_ in read)
         return replace(
             self,
             file_groups=self.file_groups + len(read),

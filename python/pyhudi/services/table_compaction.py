@@ -10,16 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, Instant
 from pyhudi.config.compaction_options import CompactionOptions
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
-from pyhudi.services.compaction import CompactionWork, reason_to_wait, slices_of_plan
+from pyhudi.services.compaction import (
+    CompactionWork,
+    reason_to_wait,
+    row_compaction,
+    slices_of_plan,
+)
 from pyhudi.services.compaction_strategy import choose, is_due
 from pyhudi.services.result import ServiceResult
-from pyhudi.services.row_compaction import row_compaction
+from pyhudi.services.service_runner import ServiceRequest, run_service
 from pyhudi.slices.compaction_plan import CompactTask, compaction_plan
 from pyhudi.slices.file_groups import (
     pending_clusterings,
@@ -32,7 +38,7 @@ from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
-from pyhudi.txn.planned_services import PlannedTransaction, after_commit, schedule
+from pyhudi.txn.planned_services import NewPlan, PlannedTransaction
 
 _SERVICE = "compact"
 _MANY_LOGS = "pyhudi.overgrown"
@@ -43,17 +49,13 @@ _MAX_LOGS_PER_MIB = 2
 
 
 @dataclass(frozen=True)
-class CompactionRequest:
+class CompactionRequest(ServiceRequest):
     """The arguments of one call."""
 
     partitions: tuple[str, ...] | None = None
     """Partitions of a new plan; None for all."""
     groups: frozenset[GroupKey] | None = None
     """File groups of a new plan; None for all."""
-    schedule: bool = True
-    """Create a new plan."""
-    execute: bool = True
-    """Execute plans, including pending ones."""
     instant: str | None = None
     """The pending compaction to execute, even if Hudi may be executing it; no other one."""
     due_only: bool = False
@@ -74,22 +76,13 @@ def compact_table(
     rule, `CorruptTable` for missing or truncated files of a plan, `CommitConflict` if another
     writer executes a plan, each with the plan left for later.
     """
-    began_ms = table.clock.now_ms()
     work = row_compaction(memory_limit=request.memory_limit)
-    result = ServiceResult(_SERVICE)
     force = request.instant is not None
-    for instant in _pending(table, request) if request.execute else ():
-        result = _execute(result, table.reload(), instant, work, force=force)
-        table = after_commit(table)
-    if request.schedule and request.instant is None:
-        planned, reason = _schedule(table, options, request, work)
-        if reason:
-            result = replace(result, left=(*result.left, reason))
-        if planned and request.execute:
-            result = _execute(result, table.reload(), planned, work)
-        elif planned:
-            result = replace(result, scheduled=(planned,))
-    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+    request = replace(request, schedule=request.schedule and not force)
+    plan = partial(_new_plan, options, request, work)
+    execute = partial(_execute, work, force=force)
+    pending = _pending(table, request)
+    return run_service(table, _SERVICE, COMPACTION, request, pending, plan, execute)
 
 
 def preview_compaction(
@@ -129,30 +122,24 @@ def _extra_metadata(plan: Mapping[str, Any] | None) -> Mapping[str, str]:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def _schedule(
-    table: TableSnapshot,
+def _new_plan(
     options: CompactionOptions,
     request: CompactionRequest,
     work: CompactionWork[CompactTask],
-) -> tuple[str | None, str]:
-    """Return the new plan's instant, or None, and the reason why no plan is possible, if any."""
-    reason = ""
-
-    def plan(current: TableSnapshot, instant: str) -> bytes | None:
-        nonlocal reason
-        if request.due_only and not is_due(current.timeline, options, instant):
-            return None
-        reason = reason_to_wait(current)
-        choice = _choose_slices(current, options, request, instant)
-        if reason or not choice.slices:
-            return None
-        # Raises for records that cannot be merged, before the plan exists.
-        work.tasks(current, instant, choice.slices)
-        extra = {} if request.many_logs_in_commits is None else {_MANY_LOGS: "true"}
-        record = compaction_plan(choice.slices, {**work.extra, **extra}, choice.missing)
-        return serde.encode_container("HoodieCompactionPlan", record, current.clock)
-
-    return schedule(table, COMPACTION, plan), reason
+    table: TableSnapshot,
+    instant: str,
+) -> NewPlan:
+    if request.due_only and not is_due(table.timeline, options, instant):
+        return None, ""
+    reason = reason_to_wait(table)
+    choice = _choose_slices(table, options, request, instant)
+    if reason or not choice.slices:
+        return None, reason
+    # Raises for records that cannot be merged, before the plan exists.
+    work.tasks(table, instant, choice.slices)
+    extra = {} if request.many_logs_in_commits is None else {_MANY_LOGS: "true"}
+    record = compaction_plan(choice.slices, {**work.extra, **extra}, choice.missing)
+    return serde.encode_container("HoodieCompactionPlan", record, table.clock), ""
 
 
 @dataclass(frozen=True)
@@ -230,12 +217,12 @@ def _partitions_of(timeline: Timeline, commits: Iterable[Instant]) -> set[str]:
 
 
 def _execute(
+    work: CompactionWork[CompactTask],
     result: ServiceResult,
     table: TableSnapshot,
     instant: str,
-    work: CompactionWork[CompactTask],
     *,
-    force: bool = False,
+    force: bool,
 ) -> ServiceResult:
     slices = [
         slice_

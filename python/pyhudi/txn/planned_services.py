@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
 from pyhudi.config.property_names import UNFINISHED
@@ -29,28 +30,32 @@ from pyhudi.txn.conflicts import ConcurrentCommits
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 
+NewPlan: TypeAlias = tuple[bytes | None, str]
+"""The requested file of a plan, None if nothing is due; and why no plan is possible, or ""."""
+
 Check = Callable[[ConcurrentCommits, CommitMetadata], None]
 """Raises `CommitConflict` if a commit since the plan invalidates the service's result."""
 
 
 def schedule(
-    table: TableSnapshot, action: str, plan: Callable[[TableSnapshot, str], bytes | None]
-) -> str | None:
-    """Plan and request a service in a critical section; return its instant, None if none is due.
+    table: TableSnapshot, action: str, plan: Callable[[TableSnapshot, str], NewPlan]
+) -> tuple[str | None, str]:
+    """Plan and request a service in a critical section.
 
-    plan: returns the content of the requested file for the current snapshot and the instant. Raises
-    the errors of `plan`, and `CommitConflict`, without leftovers, if the lock was lost.
+    Returns its instant, or None, and the reason why no plan is possible, if any. plan: plans it for
+    the current snapshot and the instant. Raises the errors of `plan`, and `CommitConflict`, without
+    leftovers, if the lock was lost.
     """
     with table.lock_manager.critical_section():
         timeline = conflicts.reload_timeline(table)
         began_ms = table.clock.now_ms()
         instant = table.generator.next()
-        content = plan(table.with_timeline(timeline), instant)
+        content, reason = plan(table.with_timeline(timeline), instant)
         if content is None:
-            return None
+            return None, reason
         PendingInstant(table, instant, action).request_planned(content, timeline)
         table.lock_manager.wait_out_clock_skew(began_ms)
-    return instant
+    return instant, reason
 
 
 def cancel_plan(table: TableSnapshot, instant: str, action: str, *, force: bool = False) -> None:

@@ -59,13 +59,13 @@ from pyhudi.metadata.write_checks import (
     check_kept,
     check_not_building,
 )
-from pyhudi.services.compaction import complete_pending
-from pyhudi.services.row_compaction import row_compaction
+from pyhudi.services.compaction import complete_pending, row_compaction
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import InstantGenerator
 from pyhudi.timeline.layout_change import remove_other_timeline
+from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn.heartbeat import live_instants
-from pyhudi.txn.recovery import check_no_live_writer, find_failed_writes, open_recovered
+from pyhudi.txn.recovery import check_no_live_writer, open_recovered
 from pyhudi.write import async_indexing
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
@@ -285,7 +285,7 @@ def _check_free(context: WriteContext) -> None:
     """Raise `CommitConflict` for a pending instant that would abort the build."""
     timeline = context.timeline
     check_no_live_writer(context.table, timeline)
-    resolvable = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    resolvable = {*incomplete_writes(timeline), *timeline.pending(ROLLBACK)}
     check_can_start(
         context.config, [pending for pending in timeline.pending() if pending not in resolvable]
     )
