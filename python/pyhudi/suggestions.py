@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 SIMILAR = 0.6
 """Minimum similarity of two names, from 0 to 1; the default of `difflib`."""
@@ -27,6 +27,14 @@ def did_you_mean(
     """
     closest = closest_name(name, names, synonyms=synonyms, similarity=similarity)
     return f"Did you mean {prefix + closest!r}?" if closest is not None else ""
+
+
+def case_hint(unknown: Iterable[object], names: Collection[str]) -> str:
+    """Return a hint that names the column that an unknown one means but for its case, or ""."""
+    by_case = {name.casefold(): name for name in names}
+    folded = (name.casefold() for name in unknown if isinstance(name, str))
+    meant = next((by_case[name] for name in folded if name in by_case), None)
+    return f"Did you mean {meant!r}? Column names are case-sensitive." if meant else ""
 
 
 def closest_name(

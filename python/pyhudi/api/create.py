@@ -61,6 +61,7 @@ from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.cdc_format import MODES
 from pyhudi.storage.storage import Storage
+from pyhudi.suggestions import case_hint
 from pyhudi.timeline.table_directories import make_table
 from pyhudi.write.checks import check_config
 from pyhudi.write.drop_table import check_no_files, remove_table
@@ -455,7 +456,10 @@ def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
                 field_at(schema, name) is not None if role != "order_by" else name in schema.names
             ):
                 msg = f"{role} names {name!r}, which is not a column of the table"
-                raise ConfigError(msg, hint=f"The columns are {', '.join(schema.names)}.")
+                hint = (
+                    case_hint([name], schema.names) or f"The columns are {', '.join(schema.names)}."
+                )
+                raise ConfigError(msg, hint=hint)
         if len(set(names)) < len(names):
             msg = f"{role} names a column twice"
             raise ConfigError(msg)

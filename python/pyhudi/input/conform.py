@@ -21,6 +21,7 @@ from pyhudi.input.batches import read_batches
 from pyhudi.input.exact_casts import cast_exactly
 from pyhudi.input.type_tests import is_list
 from pyhudi.input.vectors import check_vector, is_vector
+from pyhudi.suggestions import case_hint
 
 
 def read_table(
@@ -71,7 +72,8 @@ def _check_names(rows: pa.Table, schema: pa.Schema) -> None:
         msg = f"the table has no column {_names(unknown)}"
         raise SchemaMismatch(
             msg,
-            hint=f'Pass schema_mode="merge" to add it, or leave it out. The table has '
+            hint=case_hint(unknown, schema.names)
+            or f'Pass schema_mode="merge" to add it, or leave it out. The table has '
             f"{_names(schema.names)}.",
         )
     absent = expected.keys() - names

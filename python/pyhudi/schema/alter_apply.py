@@ -30,6 +30,7 @@ from pyhudi.schema.column_json import read_type
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.column_types import NEW, ColumnType, Plain, Slot, Struct, parts_of, with_parts
 from pyhudi.schema.supported_types import avro_schema, check_name, check_reserved
+from pyhudi.suggestions import case_hint
 
 META_PREFIX = "_hoodie_"
 """Prefix of Hudi's own names. `_hoodie_is_deleted` is a column of the user."""
@@ -136,7 +137,7 @@ def _below(
     parts = parts_of(column_type)
     if all(slot.name != steps[0] for slot in parts):
         msg = f"there is no column {path!r}"
-        raise SchemaMismatch(msg, hint=_hint(parts))
+        raise SchemaMismatch(msg, hint=_hint(steps[0], parts))
 
     def apply_change(slot: Slot) -> Slot:
         if slot.name != steps[0]:
@@ -149,7 +150,10 @@ def _below(
     return tuple(apply_change(slot) for slot in parts)
 
 
-def _hint(parts: tuple[Slot, ...]) -> str:
+def _hint(unknown: str, parts: tuple[Slot, ...]) -> str:
+    meant = case_hint([unknown], [slot.name for slot in parts])
+    if meant:
+        return meant
     names = [repr(slot.name) for slot in parts if not slot.name.startswith(META_PREFIX)]
     return f"There are {', '.join(names)}." if names else ""
 
@@ -159,7 +163,7 @@ def _index(struct: Struct, name: str, path: str) -> int:
         if slot.name == name:
             return at
     msg = f"there is no column {path!r}"
-    raise SchemaMismatch(msg, hint=_hint(struct.fields))
+    raise SchemaMismatch(msg, hint=_hint(name, struct.fields))
 
 
 # --- fields of a struct ---------------------------------------------------------------------------

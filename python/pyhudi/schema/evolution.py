@@ -107,7 +107,11 @@ def _check_names(table_names: Collection[str], struct: pa.StructType, path: str)
         other = by_case.setdefault(name.lower(), name)
         if other != name:
             msg = f"the new column {path + name!r} differs from {path + other!r} only in case"
-            raise SchemaMismatch(msg, hint="Spark does not distinguish such columns.")
+            raise SchemaMismatch(
+                msg,
+                hint=f"Rename it to {other!r}, or give it another name: Spark does not "
+                "distinguish such columns.",
+            )
 
 
 def _new_fields(record: Json, added: list[pa.Field[Any]], path: str) -> list[Json]:

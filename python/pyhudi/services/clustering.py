@@ -58,6 +58,7 @@ from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned
 from pyhudi.slices.slice_builder import groups_of_plan
+from pyhudi.suggestions import case_hint
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline, serde
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -156,7 +157,8 @@ def _check(table: TableSnapshot, options: ClusteringOptions) -> None:
         msg = f"sort_by, or {SORT_COLUMNS}, has {unknown[0]!r}, which is not a column of the table"
         is_field = unknown[0].split(".", 1)[0] in table.columns.names
         hint = "Sort by whole columns: a field of a struct does not sort a clustering."
-        columns = f"Its columns are {names_text(data_schema(table.columns).names)}."
+        names = data_schema(table.columns).names
+        columns = case_hint(unknown, names) or f"Its columns are {names_text(names)}."
         raise ConfigError(msg, hint=hint if is_field else columns)
 
 

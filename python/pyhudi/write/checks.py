@@ -29,6 +29,7 @@ from pyhudi.schema.virtual_keys import VIRTUAL, check_virtual_keys, check_virtua
 from pyhudi.slices.combine import check_mergeable
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.storage.storage import Storage
+from pyhudi.suggestions import case_hint
 from pyhudi.timeline import Timeline
 
 _META_MODE = "hoodie.meta.fields.mode"
@@ -179,7 +180,8 @@ def check_known_columns(names: Sequence[str], schema: pa.Schema) -> None:
     unknown = [name for name in names if name not in existing]
     if unknown:
         msg = f"the table has no column {', '.join(repr(name) for name in unknown)}"
-        raise SchemaMismatch(msg, hint=f"Its columns are {names_text(schema.names)}.")
+        hint = case_hint(unknown, schema.names) or f"Its columns are {names_text(schema.names)}."
+        raise SchemaMismatch(msg, hint=hint)
 
 
 def check_indexed_columns(requested: Definitions, schema: TableSchema) -> None:

@@ -18,6 +18,7 @@ from pyhudi.schema.computed_columns import Names, project
 from pyhudi.schema.key_generator import add_keys
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
+from pyhudi.suggestions import case_hint
 from pyhudi.write import checks, merge_clauses
 from pyhudi.write.merge_clauses import Clause, join_sides, select_rows
 from pyhudi.write.update_delete import check_settable, set_values
@@ -49,7 +50,8 @@ def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
     for name in fields:
         if name.split(".")[0] not in source.column_names:
             msg = f"the source does not have the column {name!r} of the key or partition"
-            raise SchemaMismatch(msg, hint="Rename the source's column.")
+            hint = case_hint([name], source.column_names) or "Rename the source's column."
+            raise SchemaMismatch(msg, hint=hint)
     keyed = add_keys(context.key_columns(source, fields), spec).select([RECORD_KEY, PARTITION_PATH])
     return keyed.combine_chunks()
 

@@ -17,6 +17,7 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import filter_rows
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.partition_values import path_values
+from pyhudi.suggestions import case_hint
 from pyhudi.write.write_context import WriteContext
 
 _KEY = "__key"
@@ -62,7 +63,8 @@ def _path(context: WriteContext, values: Any) -> str:
         values = {fields[0]: values}
     if not isinstance(values, Mapping) or set(values) != set(fields):
         msg = f"{values!r} does not name a partition"
-        raise ConfigError(msg, hint=f"Give values of exactly {', '.join(fields)}.")
+        meant = case_hint(values, fields) if isinstance(values, Mapping) else ""
+        raise ConfigError(msg, hint=meant or f"Give values of exactly {', '.join(fields)}.")
     empty = context.schema.arrow.empty_table()
     columns = {name: _value(name, values[name], column_at(empty, name).type) for name in fields}
     return str(_path_column(context, pa.table(columns))[0].as_py())

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.errors import ConfigError
+from pyhudi.suggestions import case_hint
 
 SortMode = Literal["none", "partition", "global"]
 """Hudi's NONE, PARTITION_SORT and GLOBAL_SORT (`hoodie.bulkinsert.sort.mode`)."""
@@ -28,7 +29,7 @@ def sort_order(sort: str, columns: Sequence[str], schema: pa.Schema) -> tuple[st
     unknown = [name for name in columns if name not in schema.names]
     if unknown:
         msg = f"sort_columns names {unknown[0]!r}, which is not a column of the table"
-        raise ConfigError(msg)
+        raise ConfigError(msg, hint=case_hint(unknown, schema.names))
     if sort == "none":
         if columns:
             msg = "sort_columns are given, but sort is none"
