@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 
+import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.errors import CorruptTable
 from pyhudi.spark import SparkEngine, read, register, register_source, sql
 
 
@@ -62,9 +66,18 @@ def main(base: str) -> None:
     assert written["rows_updated"] == 30
     (count,) = sql(spark, "SELECT count(*) AS n FROM things t WHERE t.v > 1").collect()
     assert count["n"] == 17
+    broken = SparkEngine(spark).scan(fail, [1], pa.schema([("v", pa.int64())]))
+    with pytest.raises(CorruptTable, match=r"^damaged$") as caught:
+        broken.groupBy("v").count().collect()
+    assert (caught.value.file, caught.value.offset) == ("f", 3)
     register_source(spark)
     assert counted(spark.read.format("pyhudi").load(base)) == expected
     spark.stop()
+
+
+def fail(_task: int) -> Iterator[pa.RecordBatch]:
+    """Raise like a read of a damaged file."""
+    raise CorruptTable("damaged", file="f", offset=3)
 
 
 def planned(frame: DataFrame) -> None:

@@ -11,7 +11,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, HudiError
 from pyhudi.spark import SparkEngine
 from pyhudi.spark.engine import _Job
 from tests.engine import jobs
@@ -49,8 +49,10 @@ def test_exchange_resends_rows_after_killed_process(
 
 
 def test_run_fails_if_process_always_dies(engine: SparkEngine) -> None:
-    with pytest.raises(Exception, match=r"(?i)python worker exited unexpectedly"):
+    with pytest.raises(HudiError, match="Python worker exited unexpectedly") as caught:
         engine.run(jobs.lose_the_process, [1])
+    assert "memory" in caught.value.hint
+    assert str(caught.value.__cause__).startswith("Task 0 in stage")
 
 
 def test_run_label_describes_job_and_is_reset(engine: SparkEngine, spark: SparkSession) -> None:

@@ -8,16 +8,13 @@ Spark retries a failed task (`spark.task.maxFailures`) and may run one twice (sp
 is an `Attempt` of its own. A task of a lost executor can go on writing after its call: it removes
 files that it finishes after the end of their write.
 
-Spark transfers only the text of an exception. An executor appends the pickled exception to the
-text, and the driver unpickles it: `except CorruptTable` works on every engine.
+Errors of tasks are raised on the driver as they are (`task_errors.py`): `except CorruptTable` works
+on every engine.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import pickle
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -33,62 +30,8 @@ import pyhudi
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.slices.markers import removing_late_files
+from pyhudi.spark.task_errors import convert_task_errors, raise_original, wrap_exceptions
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
-
-_MAX_BYTES = 16 * 1024
-"""Maximum bytes; longer exceptions are transferred as text only."""
-_PICKLED = re.compile(r"<pyhudi-error ([A-Za-z0-9+/=]+)>")
-
-
-class TaskFailedError(Exception):
-    """The failure of a task on an executor; its cause is the exception of the work."""
-
-
-@contextmanager
-def wrap_exceptions() -> Iterator[None]:
-    """On an executor: append exceptions of the block to the text that Spark transfers."""
-    try:
-        with removing_late_files():
-            yield
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        raise TaskFailedError(f"{message}\n{_encode_exception(error)}") from error
-
-
-@contextmanager
-def raise_original() -> Iterator[None]:
-    """On the driver: raise the task's exception instead of Spark's, which becomes its cause."""
-    try:
-        yield
-    except Exception as error:
-        original = _find_exception(str(error))
-        if original is None:
-            raise
-        raise original from error
-
-
-def _encode_exception(error: Exception) -> str:
-    try:
-        packed = cloudpickle.dumps(error)
-        pickle.loads(packed)  # noqa: S301 - some exceptions pickle but do not unpickle
-    except Exception:  # noqa: BLE001 - the text suffices if an exception cannot be pickled
-        return ""
-    if len(packed) > _MAX_BYTES:
-        return ""
-    return f"<pyhudi-error {base64.b64encode(packed).decode()}>"
-
-
-def _find_exception(message: str) -> Exception | None:
-    match = _PICKLED.search(message)
-    if match is None:
-        return None
-    try:
-        original = pickle.loads(base64.b64decode(match[1]))  # noqa: S301  from our own executor
-    except (binascii.Error, pickle.UnpicklingError, EOFError, ImportError, AttributeError):
-        return None
-    return original if isinstance(original, Exception) else None
-
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -102,6 +45,7 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        convert_task_errors(spark)
 
     @property
     def tasks_per_process(self) -> int:

@@ -31,10 +31,9 @@ from pyhudi.spark.engine import (
     _Job,
     is_connect,
     local_property,
-    raise_original,
     with_description,
-    wrap_exceptions,
 )
+from pyhudi.spark.task_errors import raise_original, wrap_exceptions
 from pyhudi.spark.types import (
     _PLAIN,
     HAS_VARIANT,

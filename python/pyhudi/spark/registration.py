@@ -13,6 +13,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.scan_frame import pack_sizes
 from pyhudi.spark.sql_tables import TableLocation, register_name
+from pyhudi.spark.task_errors import convert_task_errors
 from pyhudi.spark.to_dataframe import frame_of, read, read_incremental
 
 ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "diff"]
@@ -108,6 +109,7 @@ def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
         raise ConfigError(
             "Python data sources need PySpark 4", hint="pyhudi.spark.read works with 3.5 too."
         ) from error
+    convert_task_errors(spark)
     # Spark 4.0 does not have the setting, and accepts any name.
     push = push_filters and spark.conf.isModifiable(_PUSH_FILTERS)
     if push:

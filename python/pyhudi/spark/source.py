@@ -20,6 +20,7 @@ from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.source_filters import pushable
 from pyhudi.spark.source_options import Query
 from pyhudi.spark.source_partitions import check_schema, partitions_of, read_partition
+from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.spark.types import spark_schema, wire_schema
 
 if TYPE_CHECKING:  # Not every PySpark that reads can write and stream.
@@ -49,16 +50,19 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         """Return the name for `format`."""
         return "pyhudi"
 
+    @wrap_exceptions()
     def schema(self) -> StructType:
         """Return the columns of the result; no Spark job is run."""
         return spark_schema(wire_schema(Query.of_schema(dict(self.options)).rows().schema))
 
+    @wrap_exceptions()
     def reader(self, schema: StructType) -> HudiReader:
         """Return the reader of a batch query."""
         query = project_query(Query.of(dict(self.options)), schema)
         reader_class = FilteringReader if self.settings.push_filters else HudiReader
         return reader_class(query, schema, self.settings.sizes)
 
+    @wrap_exceptions()
     def streamReader(self, schema: StructType) -> HudiStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream of commits."""
         from pyhudi.spark.stream import HudiStreamReader, stream_query  # noqa: PLC0415
@@ -66,12 +70,14 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         query = project_query(stream_query(dict(self.options)), schema)
         return HudiStreamReader(query, schema, self.settings.sizes)
 
+    @wrap_exceptions()
     def writer(self, schema: StructType, overwrite: bool) -> HudiWriter:  # noqa: FBT001
         """Return the writer of a bulk insert, in the mode "append"."""
         from pyhudi.spark.source_write import writer_of  # noqa: PLC0415
 
         return writer_of(Query.of_write(dict(self.options)), schema, overwrite=overwrite)
 
+    @wrap_exceptions()
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
         """Raise `UnsupportedTableFeature`: a data source writer cannot shuffle rows by key."""
         raise UnsupportedTableFeature(
@@ -88,6 +94,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
         self.schema = schema
         self.sizes = sizes
 
+    @wrap_exceptions()
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each pack; Spark requires at least one."""
         return partitions_of(self.query.rows(), self.schema, self.sizes) or [InputPartition(None)]
@@ -100,6 +107,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
 class FilteringReader(HudiReader):
     """A reader that prunes rows by Spark's filters. Spark applies them again."""
 
+    @wrap_exceptions()
     def pushFilters(self, filters: Sequence[Any]) -> Sequence[Any]:  # noqa: N802 - Spark's name
         """Store the filters that can be applied when files are read; return all of them."""
         rows = self.query.rows()

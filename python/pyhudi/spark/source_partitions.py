@@ -14,6 +14,7 @@ from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.errors import SchemaMismatch
 from pyhudi.slices.task_packing import PackSizes, read_pack
+from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.spark.to_dataframe import packs_of
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
@@ -32,11 +33,12 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, Slices):
         return
     pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
-    for batch in read_pack(pack):
-        if not batch.schema.equals(schema):
-            raise SchemaMismatch(f"a read returned\n{batch.schema}\ninstead of\n{schema}")
-        if batch.num_rows:
-            yield to_wire(batch, wire)
+    with wrap_exceptions():
+        for batch in read_pack(pack):
+            if not batch.schema.equals(schema):
+                raise SchemaMismatch(f"a read returned\n{batch.schema}\ninstead of\n{schema}")
+            if batch.num_rows:
+                yield to_wire(batch, wire)
 
 
 class Slices(InputPartition):  # type: ignore[misc]

@@ -22,6 +22,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.spark.executor_steps import struct_schema
 from pyhudi.spark.shuffle_free_write import WriteWithoutShuffle
 from pyhudi.spark.source_options import Query
+from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.heartbeat import Heartbeat
@@ -66,6 +67,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         txn.start(None)
         self._step = step.in_write(context, txn.instant)
 
+    @wrap_exceptions()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """On an executor: write the rows of one task, and keep the write's heartbeat alive."""
         context = self._step.context
@@ -78,6 +80,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         finally:
             beat.stop_beating()
 
+    @wrap_exceptions()
     def commit(self, messages: Sequence[Written | None]) -> None:
         """Next to the driver: publish the files of all tasks."""
         stats = [stat for message in messages if message is not None for stat in message.stats]
@@ -94,6 +97,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             else:
                 txn.withdraw()
 
+    @wrap_exceptions()
     def abort(self, messages: Sequence[Written | None]) -> None:  # noqa: ARG002 - Spark's
         """Next to the driver: roll the write back."""
         self._resume_transaction().roll_back()

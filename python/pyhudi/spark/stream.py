@@ -23,6 +23,7 @@ from pyhudi.query.stream_progress import StepLimit, newest_time, next_time, orde
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.source_options import Query
 from pyhudi.spark.source_partitions import partitions_of, read_partition
+from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.timeline.named_instants import PlainTime
 
 try:
@@ -69,6 +70,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         self.reached: Offset | None = None
         """The latest offset that was returned, or that a batch ended with."""
 
+    @wrap_exceptions()
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
         """Return where a new query begins: `begin`, by default before the first commit."""
         table = self.query.table()
@@ -81,6 +83,7 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
         by_completion = by_completion_times(table.state)
         return range_start(table.state, self.query.begin, by_completion=by_completion)
 
+    @wrap_exceptions()
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
         """Return where the next batch ends. Spark before 4.2 passes neither argument."""
         table = self.query.table()
@@ -99,15 +102,18 @@ class HudiStreamReader(*_BASES):  # type: ignore[misc]
             return limits.ReadMaxBytes(self.query.max_bytes_per_batch)
         return limits.ReadAllAvailable()
 
+    @wrap_exceptions()
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         """Return the newest commit."""
         table = self.query.table()
         return _offset(table, newest_time(table.state))
 
+    @wrap_exceptions()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Store where the query ends."""
         self.until = newest_time(self.query.table().state) or ""
 
+    @wrap_exceptions()
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the packs of one batch."""
         table = self.query.table()

@@ -33,6 +33,7 @@ from pyhudi.slices.task_packing import (
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.pushdown_frame import plan_frame
 from pyhudi.spark.scan_frame import estimate_bytes_read, estimate_size, pack_sizes
+from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 
 Batches = Iterator[pa.RecordBatch]
@@ -102,11 +103,12 @@ def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
     """Return a function that pairs inserts and deletes of one key after the shuffle."""
 
     def body(batches: Batches) -> Batches:
-        rows = (to_wire(batch, wire) for batch in batches)
-        for batch in pair_moved_rows(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
-            if batch.schema.names != wire.names:
-                raise HudiError(f"pairing returned the columns {batch.schema.names}")
-            yield to_wire(batch, wire)
+        with wrap_exceptions():
+            rows = (to_wire(batch, wire) for batch in batches)
+            for batch in pair_moved_rows(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
+                if batch.schema.names != wire.names:
+                    raise HudiError(f"pairing returned the columns {batch.schema.names}")
+                yield to_wire(batch, wire)
 
     return body
 
