@@ -96,7 +96,7 @@ def test_scan_bounds_memory_for_slow_consumer() -> None:
     wait_for_no_threads()
 
 
-def test_batches_larger_than_the_budget_pass() -> None:
+def test_scan_accepts_batch_above_budget() -> None:
     reader = LocalEngine(4, look_ahead_bytes=1).scan(Maker(batches=5), range(9), NUMBERS)
     assert reader.read_all().num_rows == 45 * BATCH_ROWS
 
@@ -148,7 +148,7 @@ def test_scan_unclosed_reader_does_not_block_exit() -> None:
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stderr
 
 
-def test_rows_before_a_failure_are_given_and_later_tasks_do_not_begin() -> None:
+def test_scan_yields_rows_before_failure_and_starts_no_later_task() -> None:
     maker = Maker(batches=1)
 
     def work(task: int) -> Iterator[pa.RecordBatch]:
@@ -238,11 +238,11 @@ def test_any_arrow_data_can_be_exchanged(rows: object) -> None:
     assert [value for value, _, _ in results] == ["a", "a", "b", "b"]
 
 
-def test_rows_beyond_memory_are_exchanged_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchange_of_spilled_rows_gives_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [f"r{n % 7}" for n in range(5000)]
     rows = pa.table({"to": pa.array(values, pa.large_string()), "n": range(5000)})
     wanted = LocalEngine(2).exchange(rows.to_reader(100), "to", jobs.write_group)
-    monkeypatch.setattr(local, "_EXCHANGE", 20_000)
+    monkeypatch.setattr(local, "_EXCHANGE_BYTES", 20_000)
     assert LocalEngine(2).exchange(rows.to_reader(100), "to", jobs.write_group) == wanted
     late = pa.concat_tables([rows, pa.table({"to": [None], "n": [1]}, rows.schema)])
     with pytest.raises(ValueError, match="'to' holds nulls"):

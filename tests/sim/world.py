@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from pyhudi.errors import StorageError
-from pyhudi.storage.prefetch import Question, coming_in
+from pyhudi.storage.prefetch import Request, prefetch_block
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import heartbeat, lock_manager, process_liveness
 from pyhudi.txn.locks import lease_renewal
@@ -379,7 +379,7 @@ class WorldStorage(Storage):
         heads: Iterable[str] = (),
     ) -> Iterator[None]:
         """As where each call is a round trip: asked before the block or in it, in any order."""
-        coming: dict[Question, Future[Any]] = {}
+        pending: dict[Request, Future[Any]] = {}
         random = self._world.random
         verbs: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
             (self.read, files),
@@ -393,12 +393,12 @@ class WorldStorage(Storage):
             if random.random() < _LATE:
                 continue
             found: Future[Any] = Future()
-            coming[verb.__name__, self.uri, path] = found
+            pending[verb.__name__, self.uri, path] = found
             try:
                 found.set_result(verb(path))
             except Exception as error:  # noqa: BLE001 - of whoever wants the answer
                 found.set_exception(error)
-        with coming_in(coming):
+        with prefetch_block(pending):
             yield
 
     def run_concurrently(self, *steps: Callable[[], object]) -> None:

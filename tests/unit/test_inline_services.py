@@ -32,7 +32,7 @@ INLINE = {
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_compaction_after_so_many_delta_commits(version: int, tmp_path: Path) -> None:
+def test_inline_compaction_runs_after_max_delta_commits(version: int, tmp_path: Path) -> None:
     made(tmp_path / "t", version)
     table = pyhudi.open_table(tmp_path / "t", options=INLINE)
     logs = []
@@ -46,7 +46,7 @@ def test_compaction_after_so_many_delta_commits(version: int, tmp_path: Path) ->
     assert not table.check(deep=True).findings
 
 
-def test_clustering_after_so_many_commits(tmp_path: Path) -> None:
+def test_inline_clustering_runs_after_max_commits(tmp_path: Path) -> None:
     made(tmp_path / "t", kind="cow")
     options = {
         "hoodie.clustering.inline": True,
@@ -63,7 +63,7 @@ def test_clustering_after_so_many_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (8, "mor"), (9, "cow")])
-def test_cleaning_where_it_is_asked_for(version: int, kind: str, tmp_path: Path) -> None:
+def test_inline_cleaning_runs_if_enabled(version: int, kind: str, tmp_path: Path) -> None:
     made(tmp_path / "t", version, kind)
     options = {
         "hoodie.clean.automatic": True,
@@ -80,7 +80,7 @@ def test_cleaning_where_it_is_asked_for(version: int, kind: str, tmp_path: Path)
     assert not table.check(deep=True).findings
 
 
-def test_plans_alone(tmp_path: Path) -> None:
+def test_inline_services_can_plan_only(tmp_path: Path) -> None:
     made(tmp_path / "t")
     options = {**INLINE, "hoodie.compact.inline": False, "hoodie.compact.schedule.inline": True}
     table = pyhudi.open_table(tmp_path / "t", options=options)
@@ -161,7 +161,7 @@ def test_commit_succeeds_whatever_services_do(
     assert rows(table) == {"k0": 7, "k1": 7, "k2": 1, "k3": 1}
 
 
-def test_another_writer_that_was_quicker_is_no_warning(
+def test_service_of_faster_writer_is_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made(tmp_path / "t")

@@ -360,8 +360,8 @@ _COMPACTED_BEFORE = ((6, 8), (8, 9), (9, 8), (8, 6), (6, 5))
 """Steps before which Hudi compacts too, so that no log file is read under another rule."""
 
 _WITHOUT_LOGS = (
-    "compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), by which old file slices "
-    "go; then {}."
+    "Call compact(), then clean(policy='KEEP_LATEST_FILE_VERSIONS', retain=1), which removes old "
+    "file slices, then {}()."
 )
 _METADATA_PROPERTIES = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
 _NOT_LISTED = (UNFINISHED, CHECKSUM)
@@ -420,7 +420,7 @@ def _move(handle: Handle, to: int, clock: Clock) -> None:
     properties = _new_properties(old, to, handle.options)
     new = TableConfig(properties)
     if not new.version.writable:
-        # The releases of such tables made metadata tables of another format.
+        # Releases with this table version write metadata tables in another format.
         properties.update(replace(PendingOperation.of(old), partitions=()).properties)
     check()
     if new.layout.folder == old.layout.folder:

@@ -21,16 +21,16 @@ from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
 from pyhudi.engine.read_ahead import LookAhead
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.storage.options import is_remote
-from pyhudi.storage.prefetch import AT_ONCE
+from pyhudi.storage.prefetch import MAX_CONCURRENT
 from pyhudi.storage.storage import Storage
 from pyhudi.storage.threads import ThreadPool
 
-_LOOK_AHEAD = 16 * 1024 * 1024
+_LOOK_AHEAD_BYTES = 16 * 1024 * 1024
 _MAX_LOCAL_FILES = 200
 """Number of files that one machine deletes before a cluster has started."""
 _MAX_LOCAL_BYTES = 64 * 1024 * 1024
 """Total bytes of a call's tasks up to which one machine suffices."""
-_EXCHANGE = 8 * 1024 * 1024
+_EXCHANGE_BYTES = 8 * 1024 * 1024
 """Bytes of an exchange's rows that are grouped in memory; more rows spill to local files."""
 
 
@@ -47,9 +47,11 @@ class LocalEngine:
     """
 
     @arg.check_arguments()
-    def __init__(self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD) -> None:
+    def __init__(
+        self, threads: int | None = None, *, look_ahead_bytes: int = _LOOK_AHEAD_BYTES
+    ) -> None:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
-        self._chosen = threads is not None
+        self._is_chosen = threads is not None
         self.look_ahead_bytes = look_ahead_bytes
         self._report: Callable[[Step], None] | None = None
         if self.threads < 1 or look_ahead_bytes < 1:
@@ -66,7 +68,7 @@ class LocalEngine:
             The engine. It cannot be pickled if `report` cannot.
         """
         engine = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
-        engine._chosen, engine._report = self._chosen, report
+        engine._is_chosen, engine._report = self._is_chosen, report
         return engine
 
     def for_small_io(self) -> LocalEngine:
@@ -75,9 +77,11 @@ class LocalEngine:
         Returns:
             The engine; this one if the user chose the number of tasks.
         """
-        if self._chosen:
+        if self._is_chosen:
             return self
-        many = LocalEngine(max(self.threads, AT_ONCE), look_ahead_bytes=self.look_ahead_bytes)
+        many = LocalEngine(
+            max(self.threads, MAX_CONCURRENT), look_ahead_bytes=self.look_ahead_bytes
+        )
         many._report = self._report
         return many
 
@@ -177,7 +181,7 @@ class LocalEngine:
             return work(value, group_rows(), attempt)
 
         with ExitStack() as stack:
-            groups = route_groups.group_by_route(stack, rows, route, _EXCHANGE)
+            groups = route_groups.group_by_route(stack, rows, route, _EXCHANGE_BYTES)
             results = self.run(write, groups, stage=stage, label=label)
         return list(chain.from_iterable(results))
 

@@ -96,7 +96,7 @@ class LookAhead(Generic[Task]):
         finally:
             self.close()
             _unfinished.discard(self)
-            _outsiders.note()
+            _foreign_threads.record()
 
     def close(self) -> None:
         """Stop all tasks; those computing a batch stop after it. Does not wait."""
@@ -111,7 +111,7 @@ class LookAhead(Generic[Task]):
 
     def _take(self, index: int) -> pa.RecordBatch | None:
         """Return the next batch of the task whose turn it is, None after its last."""
-        _outsiders.note()
+        _foreign_threads.record()
         with self._changed:
             self._turn = index
             self._schedule()
@@ -201,32 +201,33 @@ class LookAhead(Generic[Task]):
 
 
 _unfinished: WeakSet[LookAhead[Any]] = WeakSet()
-_LEAVING_MS = 200
+_EXIT_MS = 200
+"""Time in which a foreign thread leaves Python's code."""
 
 
-class _Outsiders:
+class _ForeignThreads:
     """Threads that Python did not start, such as those with which Arrow's scanners read ahead."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
-        self._last_ms = -_LEAVING_MS
+        self._last_ms = -_EXIT_MS
 
-    def note(self) -> None:
+    def record(self) -> None:
         """Record that the calling thread may be one."""
         if isinstance(threading.current_thread(), threading._DummyThread):  # noqa: SLF001 - no other sign
             self._last_ms = self._clock.ticks_ms()
 
-    def let_go(self) -> None:
-        """Wait until they have left."""
-        while self._clock.ticks_ms() < self._last_ms + _LEAVING_MS:
-            self._clock.sleep(_LEAVING_MS / 10_000)
+    def wait(self) -> None:
+        """Wait until they have left Python's code."""
+        while self._clock.ticks_ms() < self._last_ms + _EXIT_MS:
+            self._clock.sleep(_EXIT_MS / 10_000)
 
 
-_outsiders = _Outsiders()
+_foreign_threads = _ForeignThreads()
 
 
 @atexit.register
-def _end_all() -> None:
+def _stop_all() -> None:
     """Stop threads that take batches as the interpreter ends.
 
     Foreign threads would wait for a lock of the ended interpreter, and Arrow would wait for them
@@ -235,4 +236,4 @@ def _end_all() -> None:
     """
     for look_ahead in list(_unfinished):
         look_ahead.close()
-    _outsiders.let_go()
+    _foreign_threads.wait()

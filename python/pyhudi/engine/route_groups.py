@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.engine.spill import PartitionedSpill
+from pyhudi.engine.spill import PartitionedSpill, runs
 
 _SPILL = 2
 """A spill has several copies of its rows in memory while it writes them."""
@@ -66,11 +66,11 @@ def groups(rows: pa.Table, route: str) -> list[tuple[str, pa.Array]]:
     values = _route_values(rows, route)
     order = pc.sort_indices(values)
     ordered = pc.take(values, order)
-    return [(value, order.slice(start, stop - start)) for value, start, stop in _runs(ordered)]
+    return [(value, order.slice(start, stop - start)) for value, start, stop in runs(ordered)]
 
 
 def cut(batches: Iterable[pa.RecordBatch], route: str) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each route value, from batches sorted by it; one value in memory.
+    """Yield the rows of each route value, from batches sorted by it; one value is in memory.
 
     Raises:
         TypeError: the route column does not hold strings.
@@ -79,7 +79,7 @@ def cut(batches: Iterable[pa.RecordBatch], route: str) -> Iterator[tuple[str, pa
     current: str | None = None
     buffered: list[pa.RecordBatch] = []
     for batch in batches:
-        for value, start, stop in _runs(_route_values(batch, route)):
+        for value, start, stop in runs(_route_values(batch, route)):
             if current is not None and value != current:
                 yield current, pa.Table.from_batches(buffered)
                 buffered = []
@@ -99,14 +99,3 @@ def _route_values(rows: pa.Table | pa.RecordBatch, route: str) -> pa.Array:
         # 64-bit offsets: the values of a large table can pass 2 GiB together.
         return column.cast(pa.large_string()).combine_chunks()
     return column
-
-
-def _runs(values: Any) -> Iterator[tuple[str, int, int]]:
-    """Runs of equal neighbours: (value, first index, index after the last)."""
-    if len(values) == 0:
-        return
-    encoded = pc.run_end_encode(values)
-    start = 0
-    for value, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
-        yield value, start, stop
-        start = stop

@@ -64,7 +64,7 @@ class Spill:
                 self._write()
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """All batches, in their order; one reader at a time, and after the last `add`."""
+        """Yield all batches in their order; one reader at a time, and after the last `add`."""
         if self._file is not None:
             with local_files():
                 if self._writer is not None:
@@ -149,11 +149,11 @@ class RouteRows:
         return RouteRows(self.schema, self.segments + other.segments)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
-        """Numbers of rows in their order, each with their bytes in memory."""
+        """Return numbers of rows in their order, each with their bytes in memory."""
         return ((segment.rows, segment.size) for segment in self.segments)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, one batch in memory at a time."""
+        """Yield the rows, one batch in memory at a time."""
         path, reader = None, None
         for segment in self.segments:
             with local_files():
@@ -250,8 +250,8 @@ class PartitionedSpill(Generic[Route]):
         release_free_memory()
 
     def _parts(self, buffered: list[pa.Table]) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """The rows in parts of one route each."""
-        if not self._order and all(map(_comes_in_runs, buffered)):
+        """Yield the rows in parts of one route each."""
+        if not self._order and all(map(_has_long_runs, buffered)):
             for rows in buffered:
                 (batch,) = rows.combine_chunks().to_batches()
                 without_route = batch.drop_columns([_ROUTE])
@@ -267,17 +267,25 @@ class PartitionedSpill(Generic[Route]):
             yield route, part.combine_chunks().to_batches()[0]
 
 
-def _comes_in_runs(rows: pa.Table) -> bool:
+def _has_long_runs(rows: pa.Table) -> bool:
     """Return whether rows of one route are consecutive, so that no sort is needed."""
     routes = rows.column(_ROUTE).combine_chunks()
     return len(routes) >= _LONG_RUN * len(pc.run_end_encode(routes).values)
 
 
-def _cuts(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
-    """Runs of equal routes in chunks: (route, first row, number of rows)."""
-    encoded = pc.run_end_encode(routes)
+def runs(values: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Yield runs of equal neighbors: value, first index, index after the last."""
+    if len(values) == 0:
+        return
+    encoded = pc.run_end_encode(values)
     start = 0
-    for route, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+    for value, stop in zip(encoded.values.to_pylist(), encoded.run_ends.to_pylist(), strict=True):
+        yield value, start, stop
+        start = stop
+
+
+def _cuts(routes: pa.Array[Any]) -> Iterator[tuple[Any, int, int]]:
+    """Yield runs of equal routes in chunks: route, first row, number of rows."""
+    for route, start, stop in runs(routes):
         for first in range(start, stop, _BATCH_ROWS):
             yield route, first, min(_BATCH_ROWS, stop - first)
-        start = stop

@@ -43,7 +43,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import FileSource
 from pyhudi.storage.options import is_remote
-from pyhudi.storage.prefetch import AT_ONCE
+from pyhudi.storage.prefetch import MAX_CONCURRENT
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.storage.threads import ThreadPool
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -169,7 +169,7 @@ class MetadataTable:
         for key, group in zip(keys, _native.metadata_groups(keys_array, len(groups)), strict=True):
             by_group[group.as_py()].append(key)
         pairs = [pair for pair in zip(groups, by_group, strict=True) if pair[1]]
-        threads = AT_ONCE if is_remote(self._storage.uri) else os.cpu_count()
+        threads = MAX_CONCURRENT if is_remote(self._storage.uri) else os.cpu_count()
         with ThreadPool(threads, thread_name_prefix="pyhudi-look-up") as pool:
             return list(pool.map(lambda pair: pair[0].open().locations(pair[1]), pairs))
 

@@ -30,7 +30,7 @@ from pyhudi.schema.predicates import Where
 from pyhudi.slices.read import spec_of_matches
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.storage.options import is_remote
-from pyhudi.storage.prefetch import AT_ONCE
+from pyhudi.storage.prefetch import MAX_CONCURRENT
 from pyhudi.table.table_snapshot import TableSnapshot
 
 Place = tuple[str, str]
@@ -108,7 +108,7 @@ class KeyReader:
         """Whether strings are record keys as they are."""
         # The core compares the keys of rows that it read.
         self._request = ScanRequest(tuple(dict.fromkeys((*schema.names, RECORD_KEY))))
-        self._threads = AT_ONCE if is_remote(table.storage.uri) else engine.tasks_per_process
+        self._threads = MAX_CONCURRENT if is_remote(table.storage.uri) else engine.tasks_per_process
         self._native = _native.KeyReader(cache, schema, index)
 
     def read(self, keys: list[str]) -> pa.RecordBatch | None:

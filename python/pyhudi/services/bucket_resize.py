@@ -251,4 +251,4 @@ def _wrong_buckets_error(hashing: KeyHash) -> ConfigError:
     msg = (
         f"{BUCKET_FIELDS} is {','.join(hashing.fields)}, but the table's keys are in other buckets"
     )
-    return ConfigError(msg, hint="Give it as the table's other writers do.")
+    return ConfigError(msg, hint="Set it as the table's other writers do.")

@@ -16,61 +16,61 @@ from typing import Any, TypeAlias
 
 from pyhudi.storage.threads import ThreadPool
 
-AT_ONCE = 16
+MAX_CONCURRENT = 16
 """Concurrent calls to an object store or to HDFS, or tasks that mostly make such calls."""
 
-Question: TypeAlias = tuple[str, str, str]
+Request: TypeAlias = tuple[str, str, str]
 """The method, the storage's URI, the path."""
-_Coming: TypeAlias = dict[Question, "Future[Any]"]
+_Pending: TypeAlias = dict[Request, "Future[Any]"]
 
-_coming: ContextVar[tuple[_Coming, ...]] = ContextVar("coming", default=())
-"""The prefetched results of the blocks that the thread is in."""
+_blocks: ContextVar[tuple[_Pending, ...]] = ContextVar("prefetched", default=())
+"""The prefetched results of the blocks that the thread is in, the innermost first."""
 
 
 @contextmanager
-def prefetch(questions: Mapping[Question, Callable[[], Any]]) -> Iterator[None]:
+def prefetch(requests: Mapping[Request, Callable[[], Any]]) -> Iterator[None]:
     """Send all requests concurrently, for `take_prefetched` in the block; none of them twice."""
-    outer = _coming.get()
-    pool = ThreadPool(AT_ONCE, thread_name_prefix="pyhudi-ahead")
-    coming = {
-        question: pool.submit(ask)
-        for question, ask in questions.items()
-        if not any(question in block for block in outer)
+    outer = _blocks.get()
+    pool = ThreadPool(MAX_CONCURRENT, thread_name_prefix="pyhudi-prefetch")
+    pending = {
+        request: pool.submit(send)
+        for request, send in requests.items()
+        if not any(request in block for block in outer)
     }
     try:
-        with coming_in(coming):
+        with prefetch_block(pending):
             yield
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
-def coming_in(answers: _Coming) -> Iterator[None]:
-    """A block in which these results are pending."""
-    token = _coming.set((answers, *_coming.get()))
+def prefetch_block(pending: _Pending) -> Iterator[None]:
+    """Run a block in which `take_prefetched` finds these results."""
+    token = _blocks.set((pending, *_blocks.get()))
     try:
         yield
     finally:
-        _coming.reset(token)
+        _blocks.reset(token)
 
 
-def take_prefetched(question: Question) -> Future[Any] | None:
+def take_prefetched(request: Request) -> Future[Any] | None:
     """Return the pending result, once; None if it was not prefetched."""
-    for coming in _coming.get():
-        if question in coming:
-            return coming.pop(question)
+    for pending in _blocks.get():
+        if request in pending:
+            return pending.pop(request)
     return None
 
 
 def forget() -> None:
     """Drop all prefetched results: other writers, or this thread, have made changes since."""
-    for coming in _coming.get():
-        coming.clear()
+    for pending in _blocks.get():
+        pending.clear()
 
 
 def run_concurrently(steps: Sequence[Callable[[], object]]) -> None:
     """Run independent steps. Raises the first failure once all have ended."""
-    with ThreadPool(min(len(steps), AT_ONCE), thread_name_prefix="pyhudi-step") as pool:
+    with ThreadPool(min(len(steps), MAX_CONCURRENT), thread_name_prefix="pyhudi-step") as pool:
         futures = [pool.submit(step) for step in steps]
     for step in futures:
         step.result()

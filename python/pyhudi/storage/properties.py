@@ -61,17 +61,13 @@ def _logical_lines(text: str, file: str) -> Iterator[str]:
         if line_so_far is None and (not line or line[0] in "#!"):
             continue
         _check_escapes(line, match.end(1) - len(line), file)
-        if _continues(line):
+        if (len(line) - len(line.rstrip("\\"))) % 2:
             line_so_far = (line_so_far or "") + line[:-1]
             continue
         yield (line_so_far or "") + line
         line_so_far = None
     if line_so_far is not None:
         yield line_so_far
-
-
-def _continues(line: str) -> bool:
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 
 def _check_escapes(line: str, offset: int, file: str) -> None:

@@ -52,7 +52,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
     missed = 0
     for remaining in reversed(range(_ROUNDS)):
         try:
-            properties = _read_once(storage)
+            properties = read_now(storage)
         except CorruptTable as error:
             damage = error
         else:
@@ -61,7 +61,8 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
             # A valid backup exists while Hudi replaces the file. So both can only be missing if the
             # file appeared after this reader looked for it.
             missed += 1
-            if missed > 1 or not _may_appear(storage):
+            folders, files = storage.list_dir(FOLDER)
+            if missed > 1 or not (folders or files):
                 break
             continue
         if remaining:
@@ -73,17 +74,7 @@ def read_config(storage: Storage, clock: Clock) -> dict[str, str]:
 
 
 def read_now(storage: Storage) -> dict[str, str] | None:
-    """Return the properties as `read_config` does, without waiting; None without properties."""
-    return _read_once(storage)
-
-
-def _may_appear(storage: Storage) -> bool:
-    folders, files = storage.list_dir(FOLDER)
-    return bool(folders or files)
-
-
-def _read_once(storage: Storage) -> dict[str, str] | None:
-    """Return the properties of the first valid file, None if there is no file.
+    """Return the properties of the first valid file without waiting, None if there is no file.
 
     A file without a checksum, as in tables before version 4, is used if no backup is valid.
     """
@@ -94,7 +85,7 @@ def _read_once(storage: Storage) -> dict[str, str] | None:
         if data is None:
             continue
         try:
-            properties = _parse_valid(data, path)
+            properties = dict(_parse(data, path))
         except CorruptTable as error:
             damage = damage or error
             continue
@@ -104,10 +95,6 @@ def _read_once(storage: Storage) -> dict[str, str] | None:
     if without_checksum is None and damage is not None:
         raise damage
     return without_checksum
-
-
-def _parse_valid(data: bytes, path: str) -> dict[str, str]:
-    return dict(_parse(data, path))
 
 
 @lru_cache(_PARSED)
@@ -154,7 +141,7 @@ def update_config(
     if stored is None:
         raise retryable_conflict(f"another writer is changing {FILE}")
     old, version = stored
-    current = _parse_valid(old, FILE)
+    current = _parse(old, FILE)
     if before is not None and current != before:
         raise retryable_conflict("another writer changed the table's properties concurrently")
     properties = {k: v for k, v in current.items() if k not in removed}
@@ -210,5 +197,5 @@ def _render(properties: Mapping[str, str], comment: str) -> bytes:
 
 
 def _iso(clock: Clock) -> str:
-    moment = datetime.fromtimestamp(clock.now_ms() / 1000, tz=timezone.utc)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    now = datetime.fromtimestamp(clock.now_ms() / 1000, tz=timezone.utc)
+    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -41,8 +41,8 @@ class Entry(NamedTuple):
 
 Entries: TypeAlias = list[Entry]
 
-_KEPT = 20_000
-"""Write stats of commits, some 20 MB."""
+_CACHED_STATS = 20_000
+"""Number of cached write stats of commits, some 20 MB."""
 
 
 class Storage:
@@ -54,7 +54,7 @@ class Storage:
     """
 
     def __init__(self, uri: str, options: Mapping[str, object] | None = None) -> None:
-        """Raises `ConfigError` for an option that storage of the URI's type does not have.
+        """Raise `ConfigError` for an option that storage of the URI's type does not have.
 
         Also for a URI with credentials in it, which each error that names the table would show.
         """
@@ -63,7 +63,7 @@ class Storage:
             uri = str(Path(uri).expanduser())
         self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))
         self.options = check_storage_options(uri, options)
-        self.kept = LruCache(_KEPT)
+        self.kept = LruCache(_CACHED_STATS)
         """Cached content of files that never change: commits, weighted by their write stats."""
         self.listings: dict[str, Any] = {}
         """The last listing of each timeline, parsed; used only if a new listing is equal."""
@@ -89,7 +89,7 @@ class Storage:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.kept = LruCache(_KEPT)
+        self.kept = LruCache(_CACHED_STATS)
 
     @property
     def native(self) -> _native.Store:
@@ -107,7 +107,7 @@ class Storage:
         return self._native
 
     def below(self, folder: str) -> Storage:
-        """Return a directory of it as a storage of its own, with the same options."""
+        """Return the storage of one of its directories, with the same options."""
         part = Storage(f"{self.uri.rstrip('/')}/{folder}", self.options)
         # The core changes only files in the table's own directories, and must know where it begins.
         uri, outer = self._above or (self.uri, "")
@@ -117,8 +117,8 @@ class Storage:
 
     def read(self, path: str) -> bytes:
         """Return the content of a file. Raises `MissingFile` if it does not exist."""
-        coming: Future[bytes] | None = take_prefetched(("read", self.uri, path))
-        return self.native.read(path) if coming is None else coming.result()
+        prefetched: Future[bytes] | None = take_prefetched(("read", self.uri, path))
+        return self.native.read(path) if prefetched is None else prefetched.result()
 
     def read_or_none(self, path: str) -> bytes | None:
         """Return the content of a file, None if it does not exist."""
@@ -128,10 +128,10 @@ class Storage:
             return None
 
     def head(self, path: str) -> Entry | None:
-        """Return the entry of a file without reading it, None if it does not exist."""
-        coming: Future[Entry | None] | None = take_prefetched(("head", self.uri, path))
-        if coming is not None:
-            return coming.result()
+        """Return the entry of a file without its content, None if it does not exist."""
+        prefetched: Future[Entry | None] | None = take_prefetched(("head", self.uri, path))
+        if prefetched is not None:
+            return prefetched.result()
         entry = self.native.head(path)
         return None if entry is None else Entry(*entry)
 
@@ -141,18 +141,15 @@ class Storage:
 
     def list(self, prefix: str = "") -> Entries:
         """Return all files below a directory, at any depth, sorted by path."""
-        coming: Future[Entries] | None = take_prefetched(("list", self.uri, prefix))
-        if coming is not None:
-            return coming.result()
-        return _entries(self.native.list(prefix))
+        prefetched: Future[Entries] | None = take_prefetched(("list", self.uri, prefix))
+        return _entries(self.native.list(prefix)) if prefetched is None else prefetched.result()
 
     def list_dir(self, prefix: str = "") -> tuple[Paths, Entries]:
         """List one level: paths of directories, and files. A missing directory is empty."""
-        coming: Future[tuple[Paths, Entries]] | None = take_prefetched(
-            ("list_dir", self.uri, prefix)
-        )
-        if coming is not None:
-            return coming.result()
+        request = ("list_dir", self.uri, prefix)
+        prefetched: Future[tuple[Paths, Entries]] | None = take_prefetched(request)
+        if prefetched is not None:
+            return prefetched.result()
         folders, files = self.native.list_dir(prefix)
         return folders, _entries(files)
 
@@ -182,7 +179,7 @@ class Storage:
         """
         if not is_remote(self.uri):
             return nullcontext()
-        verbs: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
+        methods: tuple[tuple[Callable[[str], Any], Iterable[str]], ...] = (
             (self.read, files),
             (self.list_dir, folders),
             (self.list, trees),
@@ -190,8 +187,8 @@ class Storage:
         )
         return prefetch(
             {
-                (verb.__name__, self.uri, path): partial(verb, path)
-                for verb, paths in verbs
+                (method.__name__, self.uri, path): partial(method, path)
+                for method, paths in methods
                 for path in paths
             }
         )

@@ -34,11 +34,11 @@ class Commit:
     schema: CommitSchema
     """The schema that the commit records."""
     by_record_index: bool = False
-    """Its updates are of keys that the record index had."""
+    """Whether the record index tagged its keys, so that it contains all updated keys."""
     listed: Mapping[str, list[Entry]] = field(default_factory=dict)
     """The files of the table in partitions that were listed, and have not changed since."""
     keys_indexed: int = 0
-    """Keys that the record index got with it, once the metadata table is in sync."""
+    """Number of keys that it adds to the record index, once the metadata table is in sync."""
     action: str = ""
     """The action of its pending files."""
     completion: str = ""
@@ -155,7 +155,7 @@ class CommitParticipant:
         return ()
 
     def archive_bound(self, table: TableSnapshot) -> ArchiveBound | None:  # noqa: ARG002
-        """Return which part of the active timeline it needs; None: it needs none."""
+        """Return the part of the active timeline that it needs, or None."""
         return None
 
     def after_complete(self, table: TableSnapshot, action: Commit | Clean) -> None:
@@ -166,7 +166,7 @@ class CommitParticipant:
 
 
 class SchemaHistoryFile(CommitParticipant):
-    """Writes the schema history next to each commit of a table that is evolved by column ids."""
+    """Writes the schema history with each commit of a table whose columns have ids."""
 
     def before_complete(self, table: TableSnapshot, commit: Commit) -> Mapping[str, str]:
         """Write the file; a table without column ids has none."""
@@ -193,7 +193,7 @@ class SchemaHistoryFile(CommitParticipant):
 
 
 class SnapshotAfterCommit(CommitParticipant):
-    """Keeps the snapshot right after a write, so that its handle need not load the table."""
+    """Keeps the snapshot right after a write, so that its handle does not load the table again."""
 
     def __init__(self) -> None:
         self.snapshot: TableSnapshot | None = None
