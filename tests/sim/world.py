@@ -26,8 +26,7 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.prefetch import Request, prefetch_block
 from pyhudi.storage.storage import Entry, Storage
-from pyhudi.txn import heartbeat, lock_manager, process_liveness
-from pyhudi.txn.locks import lease_renewal
+from pyhudi.txn import heartbeat, lock_manager, process_liveness, renewal
 from pyhudi.txn.locks.base import TableLock, release
 from tests.sim.crash import Killed
 
@@ -499,7 +498,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(self.every_ms, beat)
 
-    def start_renewal(self: lease_renewal.Renewal) -> None:
+    def start_renewal(self: renewal.Renewal) -> None:
         self._ended.clear()
         ended, method = self._ended, self._method
 
@@ -512,6 +511,6 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     monkeypatch.setattr(process_liveness, "active_owners", world.active_owners)
     monkeypatch.setattr(lock_manager, "_DelayedRelease", partial(WorldDelayedRelease, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
-    monkeypatch.setattr(lease_renewal.Renewal, "start", start_renewal)
+    monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
     if not same_machine:
         monkeypatch.setattr(process_liveness, "owner", lambda _name: b"")

@@ -95,7 +95,7 @@ def test_work_after_critical_section_does_not_wait(
         assert lock.did == ["take"]
     assert since(began) >= SKEW_MS - 1
     assert lock.did == ["take", "give"]
-    assert lock.givers == ["pyhudi-leaving"]
+    assert lock.givers == ["pyhudi-release"]
 
 
 def test_critical_section_reuses_held_lock(
@@ -238,7 +238,7 @@ def test_interrupted_critical_section_releases_lock(lock: CountedLock) -> None:
         finally:
             sys.settrace(before)
         for thread in threading.enumerate():
-            if thread.name == "pyhudi-leaving":
+            if thread.name == "pyhudi-release":
                 thread.join()
         if "take" in lock.did and lock.did[-1] != "give":
             kept.append(at)

@@ -35,8 +35,7 @@ from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.base import TableLock
 from pyhudi.txn.locks.file_lock import FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.process_lock import ProcessLock
-from pyhudi.txn.locks.providers import implicit_key, table_lock
+from pyhudi.txn.locks.providers import ProcessLock, implicit_key, table_lock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 from tests.helpers.lock_context import held
@@ -185,7 +184,7 @@ def test_interrupted_acquire_holds_nothing(
 
 
 class TestStorageLock:
-    def test_its_file_is_hudis(self, tmp_path: Path) -> None:
+    def test_storage_lock_file_matches_hudi(self, tmp_path: Path) -> None:
         lock, file = StorageLock(Storage(str(tmp_path)), SystemClock()), tmp_path / PATH
         with held(lock, 0):
             said = json.loads(file.read_bytes())
@@ -223,7 +222,7 @@ class TestStorageLock:
         assert (tmp_path / PATH).read_bytes() == before
         other.check()
 
-    def test_renewing_keeps_it(self, tmp_path: Path) -> None:
+    def test_renewal_keeps_lock(self, tmp_path: Path) -> None:
         clock = JumpingClock()
         one = StorageLock(Storage(str(tmp_path)), clock)
         assert one.acquire(0)
@@ -235,7 +234,7 @@ class TestStorageLock:
         one.release()
         assert StorageLock(Storage(str(tmp_path)), clock).acquire(0)
 
-    def test_locks_of_hudi_1_0_are_refused(self, tmp_path: Path) -> None:
+    def test_storage_lock_of_hudi_1_0_raises(self, tmp_path: Path) -> None:
         clock = SystemClock()
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
@@ -268,7 +267,7 @@ class TestStorageLock:
         assert not StorageLock(Storage(str(tmp_path)), SystemClock()).acquire(0)
 
     @pytest.mark.parametrize("expired", [True, False])
-    def test_texts_of_true_and_false_are_what_they_say(self, tmp_path: Path, expired: bool) -> None:
+    def test_storage_lock_parses_boolean_strings(self, tmp_path: Path, expired: bool) -> None:
         """As Jackson reads them."""
         file = tmp_path / PATH
         file.parent.mkdir(parents=True)
@@ -518,7 +517,7 @@ class TestChoice:
     def test_storage_lock_is_default(self, tmp_path: Path) -> None:
         assert isinstance(self.of(tmp_path, {}), StorageLock)
 
-    def test_classes_are_known_by_their_names(self, tmp_path: Path) -> None:
+    def test_lock_providers_are_known_by_class_name(self, tmp_path: Path) -> None:
         package = "org.apache.hudi.client.transaction.lock"
         file = self.of(tmp_path, {"provider": f"{package}.FileSystemBasedLockProvider"})
         assert isinstance(file, FileLock)
@@ -552,7 +551,7 @@ class TestChoice:
             ),
         ],
     )
-    def test_how_long_it_lasts_without_a_sign_of_life(
+    def test_lock_minimum_lease(
         self, options: dict[str, str], min_lease_ms: int | None, tmp_path: Path
     ) -> None:
         assert self.of(tmp_path, options).min_lease_ms == min_lease_ms
@@ -623,11 +622,11 @@ class TestChoice:
         with pytest.raises(StorageError, match=r"Hive metastore at .*Could not connect"):
             lock.acquire(0)
 
-    def test_unknown_lock_provider_is_refused(self, tmp_path: Path) -> None:
+    def test_unknown_lock_provider_raises(self, tmp_path: Path) -> None:
         with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.write\.lock\.provider"):
             self.of(tmp_path, {"provider": "com.example.OurLocks"})
 
-    def test_lock_validity_below_renewals_is_refused(self, tmp_path: Path) -> None:
+    def test_lock_validity_below_renewals_raises(self, tmp_path: Path) -> None:
         options = {"storage.validity.timeout.secs": "30", "storage.renew.interval.secs": "10"}
         with pytest.raises(ConfigError, match="less than ten times"):
             self.of(tmp_path, options)
@@ -668,7 +667,7 @@ def test_damaged_storage_lock_is_no_lost_lock(content: bytes, tmp_path: Path) ->
     table.upsert(pa.table({"id": ["b"]}))
 
 
-def test_storage_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
+def test_storage_lock_with_dangling_link_raises(tmp_path: Path) -> None:
     file = tmp_path / PATH
     file.parent.mkdir(parents=True)
     file.symlink_to(tmp_path / "nowhere")
@@ -677,7 +676,7 @@ def test_storage_lock_that_is_a_dangling_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["storage", "file"])
-def test_lock_of_an_owner_that_is_no_text(kind: str, tmp_path: Path) -> None:
+def test_storage_lock_owner_must_be_string(kind: str, tmp_path: Path) -> None:
     """Lone surrogates and control characters can be in JSON, and not in a terminal."""
     lock = lock_of(kind, tmp_path)
     file = tmp_path / (PATH if kind == "storage" else ".hoodie/lock")

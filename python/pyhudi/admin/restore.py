@@ -33,12 +33,12 @@ from pyhudi.services.clustering import pending as pending_clusterings
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.named_instants import resolve_requested_time
+from pyhudi.timeline.time_travel import incomplete_writes
 from pyhudi.txn import restore as restoring
 from pyhudi.txn import rollback
 from pyhudi.txn.planned_services import cancel_plan
 from pyhudi.txn.recovery import (
     check_no_live_writer,
-    find_failed_writes,
     open_recovered,
     recover,
 )
@@ -264,18 +264,11 @@ def _own_instant(timeline: Timeline, targets: Sequence[Instant]) -> str:
 
 
 def _find_instant(timeline: Timeline, instant: str) -> Instant:
-    match = next(
-        (
-            commit
-            for commit in timeline.instants
-            if commit.requested == instant and commit.completed_action in COMMIT_ACTIONS
-        ),
-        None,
-    )
-    if match is None:
-        msg = f"the active timeline has no commit {instant}"
-        raise HistoryUnavailable(msg, hint="inspect.timeline() lists the instants.")
-    return match
+    for commit in timeline.instants:
+        if commit.requested == instant and commit.completed_action in COMMIT_ACTIONS:
+            return commit
+    msg = f"the active timeline has no commit {instant}"
+    raise HistoryUnavailable(msg, hint="inspect.timeline() lists the instants.")
 
 
 def _check_failed(table: TableSnapshot, target: Instant) -> None:
@@ -286,7 +279,7 @@ def _check_failed(table: TableSnapshot, target: Instant) -> None:
     timeline = table.timeline
     if timeline.has_damaged_plan(target) or target in pending_clusterings(timeline):
         return
-    failed = find_failed_writes(table.timeline)
+    failed = [*incomplete_writes(table.timeline)]
     if target not in failed:
         msg = f"{target} is planned: there is nothing to roll back"
         raise ConfigError(msg, hint="restore(to=...) an earlier commit cancels plans, too.")
@@ -323,9 +316,9 @@ def _check_newest(table: TableSnapshot, target: Instant) -> None:
         raise ConfigError(
             msg, hint=f'delete_savepoint("{target.requested}") deletes the savepoint.'
         )
-    settled = {*find_failed_writes(timeline), *timeline.pending(ROLLBACK)}
+    to_roll_back = {*incomplete_writes(timeline), *timeline.pending(ROLLBACK)}
     for pending in timeline.pending():
-        if pending.requested > target.requested and pending not in settled:
+        if pending.requested > target.requested and pending not in to_roll_back:
             hint = "Complete it first, or restore(to=...) an earlier commit, which removes it."
             raise CommitConflict(
                 f"{pending} was planned with files that would be removed", hint=hint

@@ -16,7 +16,7 @@ from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
+from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types
 
 _ALL = -1
 
@@ -157,21 +157,23 @@ class HiveCatalog:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
-            return self._client.call(name, *arguments, again=name.startswith("get_"))
+            return self._client.call(name, *arguments, retry=name.startswith("get_"))
         except self._client.errors as error:
             raise self._storage_error(error) from error
 
     def _or_none(self, name: str, *arguments: Any) -> Any:
         missing = hive_types().NoSuchObjectException
         try:
-            return self._client.call(name, *arguments, again=name.startswith("get_"))
+            return self._client.call(name, *arguments, retry=name.startswith("get_"))
         except missing:
             return None
         except self._client.errors as error:
             raise self._storage_error(error) from error
 
     def _storage_error(self, error: Exception) -> StorageError:
-        return StorageError(f"Hive metastore at {mask_credentials(self.uris)}: {said(error)}")
+        return StorageError(
+            f"Hive metastore at {mask_credentials(self.uris)}: {error_message(error)}"
+        )
 
 
 def _fill(target: Any, table: CatalogTable) -> None:

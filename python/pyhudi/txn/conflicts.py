@@ -221,10 +221,8 @@ def check_file_group_conflicts(
     planned_on: the timeline that the write was planned on. metadata: what the write did. appends:
     other writers may append to the same file groups. beats_clustering: pending clusterings yield.
     """
-    own_groups, appended = (
-        collect_written_file_groups(metadata),
-        _groups_appended_to(concurrent.table.config, metadata),
-    )
+    own_groups = collect_written_file_groups(metadata)
+    appended = _groups_appended_to(concurrent.table.config, metadata)
     if appends:
         replaced = (other_metadata.replaced for _, other_metadata in concurrent.commits)
         own_groups -= appended - frozenset().union(*replaced)
@@ -237,31 +235,11 @@ def check_file_group_conflicts(
         elif other_metadata.operation_type == "LOG_COMPACT":
             common -= appended
         _raise_for_common_groups(other, common, "has changed")
-    _check_plans(
-        concurrent.table.timeline,
-        planned_on,
-        own_groups,
-        appended,
-        beats_clustering=beats_clustering,
-    )
-
-
-def _check_plans(
-    current: Timeline,
-    planned_on: Timeline,
-    own_groups: FileGroups,
-    appended: FileGroups,
-    *,
-    beats_clustering: bool,
-) -> None:
-    """Raise `CommitConflict` for a pending service that was planned since the write's plan."""
+    # Services that were planned since the write's plan.
+    current = concurrent.table.timeline
     previous = {(i.requested, i.completed_action) for i in planned_on.instants}
-    services = (
-        COMPACTION,
-        LOG_COMPACTION,
-        *(() if beats_clustering else (CLUSTERING, REPLACE_COMMIT)),
-    )
-    for other in current.pending(*services):
+    clusterings = () if beats_clustering else (CLUSTERING, REPLACE_COMMIT)
+    for other in current.pending(COMPACTION, LOG_COMPACTION, *clusterings):
         if (other.requested, other.completed_action) in previous:
             continue
         # An overwrite has no plan.
@@ -326,9 +304,8 @@ def check_idempotency(current: Timeline, metadata: CommitMetadata) -> None:
         for stream in tuple(batches):
             last = stream_batch(other_metadata, stream, other)
             if last is not None and (batches.pop(stream) or 0) <= last:
-                raise CommitConflict(
-                    f"{other} already committed batch {last} of the stream {stream!r}"
-                )
+                msg = f"{other} already committed batch {last} of the stream {stream!r}"
+                raise CommitConflict(msg)
 
 
 def check_schema(
@@ -364,8 +341,7 @@ def check_config(table: TableSnapshot) -> None:
     """Raise `CommitConflict` if the table's properties have changed since it was opened."""
     current = TableConfig.load(table.storage, table.clock)
     if current.properties != table.config.properties:
-        msg = "the table's properties have changed while it was written to"
-        raise retryable_conflict(msg)
+        raise retryable_conflict("the table's properties have changed while it was written to")
 
 
 def collect_written_file_groups(metadata: CommitMetadata) -> FileGroups:

@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import json
 import threading
-import weakref
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
-from pyhudi.storage.threads import start
 from pyhudi.txn import process_liveness
+from pyhudi.txn.renewal import Renewal
 
 HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
 EXPIRES_MS = 120_000
@@ -147,7 +146,8 @@ def _is_alive(storage: Storage, file: Entry, now_ms: int) -> bool:
 class Heartbeat:
     """The heartbeat of one write; a thread renews it from `start` to `stop` or `stop_beating`.
 
-    The thread ends with the object, so an abandoned write does not stay active forever.
+    The thread ends with the object, so an abandoned write does not stay active forever. After a
+    failed beat a later one may succeed; otherwise the heartbeat becomes late.
     """
 
     def __init__(
@@ -185,29 +185,22 @@ class Heartbeat:
         self._last: tuple[int, int] | None = None
         """The last beat, in the time of day and in the clock's ticks."""
         self._lost = False
-        self._ended = threading.Event()
+        self._renewal = Renewal(self.beat, self.every_ms, "pyhudi-heartbeat")
         self._lock = threading.Lock()
 
     def start(self) -> None:
         """Beat once and start the thread for further beats. Raises the storage's errors."""
         process_liveness.active_owners.add(self._name)
         self.beat()
-        start(
-            threading.Thread(
-                target=_keep_beating,
-                args=(weakref.ref(self), self._ended, self.every_ms / 1000),
-                name="pyhudi-heartbeat",
-                daemon=True,
-            )
-        )
+        self._renewal.start()
 
     def beat(self) -> None:
         """Rewrite the file, unless the heartbeat has ended or has expired."""
         with self._lock:
-            if self._ended.is_set() or self.is_late:
+            if self._renewal.is_ended or self.is_late:
                 self._lost = True
                 return
-            if not self._owned and self._last is not None and self._is_over():
+            if not self._owned and self._last is not None and self._is_published():
                 self._lost = True
                 return
             now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
@@ -215,7 +208,7 @@ class Heartbeat:
             self._storage.put(self._path, json.dumps(fields).encode())
             self._last = (now, ticks)
 
-    def _is_over(self) -> bool:
+    def _is_published(self) -> bool:
         """Return whether another process publishes, or has published, the shared write."""
         content = self._storage.read_or_none(self._path)
         return content is None or _name_in(content) is not None
@@ -282,7 +275,7 @@ class Heartbeat:
 
     def stop_beating(self) -> None:
         """End the beats and keep the file: the write failed, or another process took it over."""
-        self._ended.set()
+        self._renewal.end()
         process_liveness.active_owners.discard(self._name)
 
     def stop(self) -> None:
@@ -311,16 +304,3 @@ def beating(storage: Storage, instant: str, clock: Clock) -> Iterator[None]:
         beat.stop_beating()
         raise
     beat.stop()
-
-
-def _keep_beating(
-    heartbeat: weakref.ref[Heartbeat], ended: threading.Event, every_s: float
-) -> None:
-    while not ended.wait(every_s):
-        alive = heartbeat()
-        if alive is None:
-            return
-        # A later beat may succeed; otherwise the heartbeat becomes late.
-        with suppress(Exception):
-            alive.beat()
-        del alive

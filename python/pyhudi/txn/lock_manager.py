@@ -220,7 +220,7 @@ class _DelayedRelease(threading.Thread):
 
     def __init__(self, after_s: float, linger_s: float, lock: TableLock) -> None:
         """linger_s: added to the delay, unless `finish` is called before."""
-        super().__init__(name="pyhudi-leaving")
+        super().__init__(name="pyhudi-release")
         self._after_s = after_s
         self._linger_s = linger_s
         self._lock = lock

@@ -42,10 +42,10 @@ def is_from_dead_process(content: bytes) -> bool:
         return False
     if fields.get("pid") == os.getpid():
         return fields.get("name") not in active_owners
-    return _is_gone(fields.get("pid"), fields.get("started"))
+    return _has_ended(fields.get("pid"), fields.get("started"))
 
 
-def _is_gone(pid: Any, started: Any) -> bool:
+def _has_ended(pid: Any, started: Any) -> bool:
     """Return whether no process has this number and start time; False if unknown."""
     now = _start_time(pid)
     if now is not None:

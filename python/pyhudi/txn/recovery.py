@@ -12,12 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from pyhudi.config.actions import (
-    RESTORE,
-    ROLLBACK,
-    SAVEPOINT,
-    Instant,
-)
+from pyhudi.config.actions import RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.errors import CommitConflict
 from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
@@ -70,7 +65,7 @@ def recover(
         timeline = zombie_commits.revoke_zombies(table, timeline)
     table.generator.observe(timeline)
     check(timeline)
-    pending = [*timeline.pending(ROLLBACK), *find_failed_writes(timeline)]
+    pending = [*timeline.pending(ROLLBACK), *incomplete_writes(timeline)]
     needs_rollback = bool(
         timeline.pending(SAVEPOINT, RESTORE)
         or _without_active_writer(table, pending)
@@ -122,7 +117,7 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
         rollback.resume(table, timeline, pending)
         # A stalled writer may have requested another rollback of the same write.
         timeline = zombie_commits.load_timeline(table)
-    failed = _without_active_writer(table, find_failed_writes(timeline))
+    failed = _without_active_writer(table, [*incomplete_writes(timeline)])
     for instant in reversed(failed):
         rollback.roll_back(table, timeline, instant)
     if failed:
@@ -134,11 +129,6 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
     return zombie_commits.load_timeline(table) if reappeared else timeline
 
 
-def find_failed_writes(timeline: Timeline) -> list[Instant]:
-    """Return the pending writes, oldest first, except compactions and clusterings."""
-    return list(incomplete_writes(timeline))
-
-
 def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
     """Raise `CommitConflict` if another writer is active, for operations that must run alone.
 
@@ -147,8 +137,12 @@ def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:
     """
     if table.lock_manager.is_held:
         timeline = zombie_commits.revoke_zombies(table, timeline)
-    pending = {instant.requested for instant in timeline.pending()}
-    for instant in heartbeat.live_instants(table.storage, pending, table.clock):
+    check_none_active(table, {instant.requested for instant in timeline.pending()})
+
+
+def check_none_active(table: TableSnapshot, instants: Collection[str]) -> None:
+    """Raise `CommitConflict` if one of these instants has an active writer."""
+    for instant in heartbeat.live_instants(table.storage, instants, table.clock):
         msg = f"another writer is active at instant {instant}"
         raise CommitConflict(
             msg, hint="Wait until it is done, or two minutes if it has failed, then retry."

@@ -285,22 +285,19 @@ def preview_restore(
     )
 
 
-# --- which instants -------------------------------------------------------------------------------
-
-
 def _revert_order(timeline: Timeline, instant: Instant) -> tuple[bool, bool, str]:
     """Return the sort key of reverts, in reverse: clusterings first, then the newest instant.
 
     Up to table version 6 the newest by requested time, since log files of a commit may belong to
     the compaction before it.
     """
-    clustering = instant.action == CLUSTERING or (
-        not instant.is_completed and timeline.is_clustering(instant)
+    pending = not instant.is_completed
+    is_planned_clustering = pending and (
+        instant.action == CLUSTERING or timeline.is_clustering(instant)
     )
     if not timeline.completes_in_names:
-        return clustering and not instant.is_completed, False, instant.requested
-    pending = not instant.is_completed
-    return clustering and pending, pending, instant.completed or instant.requested
+        return is_planned_clustering, False, instant.requested
+    return is_planned_clustering, pending, instant.completed or instant.requested
 
 
 def _info(time: str, action: str) -> dict[str, str]:

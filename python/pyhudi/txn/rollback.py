@@ -127,18 +127,11 @@ def resume(
     requests = read_plan(timeline, pending)
     if write is None:
         return _execute(rollback, PendingInstant(table, *target), requests, publish=publish)
-    keeps_plan = not for_restore and _is_planned(timeline, write)
+    # Writers may depend on a service's plan: up to table version 6, log files bear its instant.
+    is_service = write.action in (COMPACTION, LOG_COMPACTION, CLUSTERING)
+    keeps_plan = not for_restore and (is_service or timeline.is_clustering(write))
     failed = _open_instant(table, timeline, write)
     return _execute(rollback, failed, requests, publish=publish, keeps_plan=keeps_plan)
-
-
-def _is_planned(timeline: Timeline, pending: Instant) -> bool:
-    """Return whether a pending instant is a planned service, on whose plan writers may depend.
-
-    Up to table version 6, log files bear the instant of a planned compaction.
-    """
-    services = (COMPACTION, LOG_COMPACTION, CLUSTERING)
-    return pending.action in services or timeline.is_clustering(pending)
 
 
 def target_of(timeline: Timeline, pending: Instant) -> tuple[str, str] | None:

@@ -104,18 +104,24 @@ def requests_by_markers(
     requests: list[RollbackRequest] = []
     for marker in marked:
         if marker.kind == "APPEND":
-            _check_appends(version, marker, target)
+            if not version.rollback_appends_command:
+                msg = (
+                    f"version {version.code} has no APPEND markers, but {target} has {marker.path}"
+                )
+                raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
             log = parse_log_name(marker.name)
             if log is None:
-                requests += _of_slice(storage, marker, target)
+                requests += _requests_of_slice(storage, marker, target)
                 continue
             if log.instant != target:
-                appends = _roll_back_blocks(
-                    storage, marker.partition, log.file_id, log.instant, marker.name
+                blocks = {marker.name: 1}
+                append = RollbackRequest(
+                    marker.partition, log.file_id, log.instant, log_blocks=blocks
                 )
+                exists = storage.exists(append.path(marker.name))
                 # A log file of this write alone may be created later, and is deleted by name below.
-                if appends or not may_be_token_of(log.write_token, target):
-                    requests += appends
+                if exists or not may_be_token_of(log.write_token, target):
+                    requests += [append] if exists else []
                     continue
         requests.append(
             RollbackRequest(marker.partition, _file_id(marker.name), target, files=(marker.name,))
@@ -123,14 +129,9 @@ def requests_by_markers(
     return requests
 
 
-def _check_appends(version: TableVersion, marker: markers.Marker, target: str) -> None:
-    """Raise for an APPEND marker from version 8 on, where no writer appends to log files."""
-    if not version.rollback_appends_command:
-        msg = f"in version {version.code} there is no APPEND marker as {target} has: {marker.path}"
-        raise UnsupportedTableFeature(msg, hint="Roll this write back with Apache Hudi.")
-
-
-def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[RollbackRequest]:
+def _requests_of_slice(
+    storage: Storage, marker: markers.Marker, target: str
+) -> list[RollbackRequest]:
     """Return requests that undo an append whose marker names the slice's base file.
 
     Releases before 0.15 write such markers. The base file belongs to a commit and is kept.
@@ -151,13 +152,6 @@ def _of_slice(storage: Storage, marker: markers.Marker, target: str) -> list[Rol
         return [RollbackRequest(marker.partition, base.file_id, target, files=tuple(logs))]
     blocks = dict.fromkeys(logs, 1)
     return [RollbackRequest(marker.partition, base.file_id, base.instant, log_blocks=blocks)]
-
-
-def _roll_back_blocks(
-    storage: Storage, partition: str, file_id: str, base_instant: str, name: str
-) -> list[RollbackRequest]:
-    request = RollbackRequest(partition, file_id, base_instant, log_blocks={name: 1})
-    return [request] if storage.exists(request.path(name)) else []
 
 
 def requests_of_commit(

@@ -67,22 +67,23 @@ def create(table: TableSnapshot, comment: str = "", instant: str | None = None) 
     files, and `LockTimeout` if another writer holds the table's lock.
     """
     with table.lock_manager.critical_section():
-        return _create(table.with_timeline(zombie_commits.load_timeline(table)), comment, instant)
-
-
-def _create(table: TableSnapshot, comment: str, instant: str | None) -> Savepoint:
-    commit = _commit(table.timeline, instant)
-    if commit.requested in find_saved_instants(table.timeline):
-        msg = f"the commit {commit.requested} has a savepoint already"
-        raise ConfigError(msg, hint="savepoints() lists the savepoints.")
-    later = instants_to_revert(table, commit)
-    if later:
-        _check_not_cleaned(table.timeline, commit)
-    files = _files(file_system_view_after_restore(table, commit, later))
-    saved = Savepoint(commit.requested, files, comment, SAVED_BY, table.clock.now_ms())
-    _check_not_to_be_cleaned(table.timeline, saved)
-    _write(table, saved)
-    return saved
+        table = table.with_timeline(zombie_commits.load_timeline(table))
+        commit = _find_commit(table.timeline, instant)
+        if commit.requested in find_saved_instants(table.timeline):
+            msg = f"the commit {commit.requested} has a savepoint already"
+            raise ConfigError(msg, hint="savepoints() lists the savepoints.")
+        later = instants_to_revert(table, commit)
+        if later:
+            _check_not_cleaned(table.timeline, commit)
+        files = _files(file_system_view_after_restore(table, commit, later))
+        saved = Savepoint(commit.requested, files, comment, SAVED_BY, table.clock.now_ms())
+        _check_not_to_be_cleaned(table.timeline, saved)
+        savepoint = PendingInstant(table, saved.instant, SAVEPOINT)
+        if not savepoint.is_inflight:
+            savepoint.begin()
+        record = _record(saved)
+        savepoint.complete(serde.encode_container("HoodieSavepointMetadata", record, table.clock))
+        return saved
 
 
 def delete(table: TableSnapshot, instant: str) -> None:
@@ -92,17 +93,13 @@ def delete(table: TableSnapshot, instant: str) -> None:
     lock.
     """
     with table.lock_manager.critical_section():
-        _delete(table.with_timeline(zombie_commits.load_timeline(table)), instant)
-
-
-def _delete(table: TableSnapshot, instant: str) -> None:
-    savepoint = table.timeline.find(instant, SAVEPOINT)
-    if savepoint is None:
-        msg = f"there is no savepoint of {instant}"
-        raise ConfigError(msg, hint="savepoints() lists the savepoints.")
-    if savepoint.is_completed:
-        PendingInstant(table, instant, SAVEPOINT).unpublish()
-    PendingInstant(table, instant, SAVEPOINT).remove()
+        savepoint = zombie_commits.load_timeline(table).find(instant, SAVEPOINT)
+        if savepoint is None:
+            msg = f"there is no savepoint of {instant}"
+            raise ConfigError(msg, hint="savepoints() lists the savepoints.")
+        if savepoint.is_completed:
+            PendingInstant(table, instant, SAVEPOINT).unpublish()
+        PendingInstant(table, instant, SAVEPOINT).remove()
 
 
 def remove_unfinished_savepoints(table: TableSnapshot, timeline: Timeline) -> None:
@@ -111,34 +108,22 @@ def remove_unfinished_savepoints(table: TableSnapshot, timeline: Timeline) -> No
         PendingInstant(table, pending.requested, SAVEPOINT).remove()
 
 
-def _write(table: TableSnapshot, saved: Savepoint) -> None:
-    savepoint = PendingInstant(table, saved.instant, SAVEPOINT)
-    if not savepoint.is_inflight:
-        savepoint.begin()
-    record = _record(saved)
-    savepoint.complete(serde.encode_container("HoodieSavepointMetadata", record, table.clock))
+# --- commit and files -----------------------------------------------------------------------------
 
 
-# --- which commit, which files --------------------------------------------------------------------
-
-
-def _commit(timeline: Timeline, instant: str | None) -> Instant:
-    if instant is None:
-        commit = _newest(timeline)
-    else:
+def _find_commit(timeline: Timeline, instant: str | None) -> Instant:
+    """Return the commit of an instant; None for the newest one, by the times that restores use."""
+    if instant is not None:
         commit = next((c for c in timeline.commits if c.requested == instant), None)
+    elif timeline.completes_in_names:
+        commit = max(timeline.commits, key=lambda commit: commit.completed or "", default=None)
+    else:
+        commit = timeline.last_commit
     if commit is None:
         expected = "completed commit" if instant is None else f"completed commit {instant}"
         msg = f"the active timeline has no {expected}"
         raise HistoryUnavailable(msg, hint="inspect.commits() lists the commits.")
     return commit
-
-
-def _newest(timeline: Timeline) -> Instant | None:
-    """Return the newest commit by the times that restores use."""
-    if not timeline.completes_in_names:
-        return timeline.last_commit
-    return max(timeline.commits, key=lambda commit: commit.completed or "", default=None)
 
 
 def _check_not_cleaned(timeline: Timeline, commit: Instant) -> None:
@@ -173,10 +158,7 @@ def _files(view: FileSystemView) -> dict[str, tuple[str, ...]]:
     """Return the names of the files that readers use, by partition path."""
     names_by_partition: dict[str, list[str]] = {path: [] for path in view.partitions}
     for slice_ in view.slices():
-        names = names_by_partition[slice_.partition]
-        if slice_.base is not None:
-            names.append(slice_.base.name)
-        names += (log.name for log in slice_.logs)
+        names_by_partition[slice_.partition] += (file.name for file in slice_.files)
     return {path: tuple(names) for path, names in names_by_partition.items()}
 
 

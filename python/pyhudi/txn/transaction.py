@@ -314,12 +314,10 @@ class Transaction:
     def _check_alive(self, within_ms: int = 0) -> None:
         self._table.lock_manager.check_held(within_ms)
         if self._is_late:
-            write = f"the {self._pending.action} {self.instant}"
-            msg = (
-                f"the writer of {write} stalled for longer than its heartbeat timeout; other "
-                "writers may have rolled it back"
+            raise retryable_conflict(
+                f"the writer of the {self._pending.action} {self.instant} stalled for longer than "
+                "its heartbeat timeout; other writers may have rolled it back"
             )
-            raise retryable_conflict(msg)
 
     @property
     def _is_late(self) -> bool:
@@ -509,9 +507,9 @@ class Transaction:
         partitions = {marker.partition for marker in marked}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
 
-    def _shares_markers(self, now: Timeline) -> bool:
+    def _shares_markers(self, current: Timeline) -> bool:
         """Return whether a pending write of the same time has its files in the same markers."""
-        same_time = now.of_same_time(self.instant, self._pending.action)
+        same_time = current.of_same_time(self.instant, self._pending.action)
         return any(
             not other.is_completed and other.completed_action in COMMIT_ACTIONS
             for other in same_time

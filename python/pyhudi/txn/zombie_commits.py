@@ -20,7 +20,6 @@ from pyhudi.config.log import logger
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn import heartbeat
 
 
@@ -79,14 +78,8 @@ def _is_late(storage: Storage, timeline: Timeline, commit: Instant, beat: Entry)
     late_ms = None if content is None else heartbeat.late_ms_of(content, beat)
     if late_ms is None:
         return False
-    return completed.modified_ms - beat.modified_ms > late_ms or _was_taken_over(
-        storage, timeline.commit_metadata(commit)
-    )
-
-
-def _was_taken_over(storage: Storage, metadata: CommitMetadata) -> bool:
-    """Return whether another process took plan and heartbeat over and removed these files.
-
-    The caller rules out that a clean removed them.
-    """
-    return any(not storage.exists(path) for path in sorted(metadata.paths)[:1])
+    if completed.modified_ms - beat.modified_ms > late_ms:
+        return True
+    # Another process may have taken plan and heartbeat over and removed the files of the commit.
+    paths = sorted(timeline.commit_metadata(commit).paths)
+    return bool(paths) and not storage.exists(paths[0])

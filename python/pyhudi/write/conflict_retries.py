@@ -27,6 +27,7 @@ from pyhudi.slices.missing_files import explain_missing_file
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
+from pyhudi.txn.locks.base import jitter
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.write_context import Handle, WritableTable, open_for_change
 
@@ -91,7 +92,7 @@ def retry_on_conflict(
                 "%s: conflict, retry %d follows: %s", handle.storage.uri, number + 2, cause
             )
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
-            clock.sleep(pause * (0.5 + int(clock.uuid()[:4], 16) / 0x10000))
+            clock.sleep(pause * (0.5 + jitter(clock)))
         with handle.lock_manager.critical_section() if retries else nullcontext():
             return operation(handle, replayable.reader() if replayable else input_data)
     finally:
@@ -134,7 +135,7 @@ class _ReplayableStream:
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of all batches."""
-        batches = self._read_on()
+        batches = self._read_and_buffer()
         if self._is_started:
             for _ in batches:
                 pass
@@ -142,7 +143,7 @@ class _ReplayableStream:
         self._is_started = True
         return pa.RecordBatchReader.from_batches(self._schema, batches)
 
-    def _read_on(self) -> Iterator[pa.RecordBatch]:
+    def _read_and_buffer(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:
             self._buffer.add(batch)
             yield batch

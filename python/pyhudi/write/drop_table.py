@@ -13,16 +13,16 @@ from pyhudi.clock import Clock
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
+from pyhudi.errors import ConfigError, TableNotFound
 from pyhudi.storage.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.storage.storage import Entry, Storage
-from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, live_instants
+from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.locks.file_lock import NAME
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.orphan_files import is_staged
+from pyhudi.txn.recovery import check_none_active
 from pyhudi.write.write_context import WritableTable, open_for_change
 
 _INSTANT_DIGITS = (14, 17)
@@ -48,7 +48,8 @@ def remove_table(handle: WritableTable, clock: Clock) -> None:
     with table.lock_manager.critical_section():
         timeline = Timeline.load(storage, table.config, may_be_missing=True)
         check_no_other_lock(storage, table.config, timeline, lock, clock)
-        _check_no_active_writer(table)
+        # All heartbeats, including those of the metadata table and of table upgrades.
+        check_none_active(table, {file.name for file in storage.list_dir(HEARTBEAT_FOLDER)[1]})
         folder = lock.file_path.removeprefix(storage.uri.rstrip("/")).strip("/") or FOLDER
         lock_files = (PATH, f"{folder}/{NAME}")
         _check_own(storage, lock_files)
@@ -65,16 +66,6 @@ def check_no_files(storage: Storage) -> None:
                 f"{entry.path}"
             )
             raise ConfigError(msg, hint=_HINT)
-
-
-def _check_no_active_writer(table: TableSnapshot) -> None:
-    """Check all heartbeats, including those of the metadata table and of table upgrades."""
-    names = {file.name for file in table.storage.list_dir(HEARTBEAT_FOLDER)[1]}
-    for instant in live_instants(table.storage, names, table.clock):
-        msg = f"another writer is active at instant {instant}"
-        raise CommitConflict(
-            msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
-        )
 
 
 def _check_own(storage: Storage, lock_files: tuple[str, ...]) -> None:

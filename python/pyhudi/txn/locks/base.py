@@ -90,11 +90,12 @@ def attempts(clock: Clock, timeout_ms: int) -> Iterator[None]:
         "the table's lock is held by another writer; waiting up to %g s", timeout_ms / 1000
     )
     while (remaining_s := (deadline_ms - clock.now_ms()) / 1000) > 0:
-        # Jitter, so that waiting writers do not all try at the same time.
-        clock.sleep(min(pause * (0.5 + _jitter(clock) / 2), remaining_s))
+        # Waiting writers should not all try at the same time.
+        clock.sleep(min(pause * (0.5 + jitter(clock) / 2), remaining_s))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
         yield
 
 
-def _jitter(clock: Clock) -> float:
+def jitter(clock: Clock) -> float:
+    """Return a random number from 0 to 1."""
     return int(clock.uuid()[:4], 16) / 0x10000

@@ -13,8 +13,8 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, retryable_conflict
-from pyhudi.txn.locks.lease_renewal import Renewal
 from pyhudi.txn.locks.optional_imports import extra
+from pyhudi.txn.renewal import Renewal
 
 _POLL_S = 1.0
 _KEY = "key"
@@ -115,7 +115,7 @@ class DynamoDbLock:
                 **attribute_values,
             )
         except self._client.exceptions.ConditionalCheckFailedException:
-            # A request that was sent twice meets its own item.
+            # A repeated request fails on the item that it created itself.
             stored = self._item()
             if stored is None or stored["recordVersionNumber"]["S"] != version:
                 self._version = ""
@@ -182,7 +182,7 @@ class DynamoDbLock:
         return (errors.BotoCoreError, errors.ClientError)
 
     def _storage_error(self, error: Exception) -> StorageError:
-        hint = "The table is the option hoodie.write.lock.dynamodb.table; Hudi makes it."
+        hint = "The option hoodie.write.lock.dynamodb.table names the table; Hudi creates it."
         return StorageError(f"DynamoDB table {self._table}: {error}", hint=hint)
 
     def holder(self) -> str:

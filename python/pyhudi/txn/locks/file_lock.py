@@ -16,7 +16,7 @@ from pyhudi.errors import CommitConflict
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.base import attempts
-from pyhudi.txn.locks.lease_renewal import Renewal
+from pyhudi.txn.renewal import Renewal
 
 NAME = "lock"
 _VERIFY_DELAY_S = 0.05

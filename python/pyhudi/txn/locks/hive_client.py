@@ -11,7 +11,7 @@ from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.optional_imports import extra
 
 _PORT = 9083
-_ANSWER_MS = 30_000
+_TIMEOUT_MS = 30_000
 _EXTRA = "hive"
 
 
@@ -29,24 +29,24 @@ class HiveClient:
         named_by: the option or argument that contains them, for the error about an invalid one.
         """
         self._servers = [_server(uri, named_by) for uri in uris.split(",")]
-        self._one_call = threading.Lock()
+        self._call_lock = threading.Lock()
         self._client: Any = None
         self._transport: Any = None
 
-    def call(self, name: str, *arguments: Any, again: bool = True) -> Any:
+    def call(self, name: str, *arguments: Any, retry: bool = True) -> Any:
         """Return the response, from a new connection if the previous one was closed.
 
-        again: whether to retry a call whose response was lost.
+        retry: whether to send a call again whose response was lost.
         """
         lost = extra("thrift.transport.TTransport", _EXTRA).TTransportException
-        with self._one_call:
+        with self._call_lock:
             is_new = self._client is None
             try:
-                return self._answer(name, arguments)
+                return self._send(name, arguments)
             except (lost, OSError):
-                if is_new or not again:
+                if is_new or not retry:
                     raise
-            return self._answer(name, arguments)
+            return self._send(name, arguments)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -59,7 +59,7 @@ class HiveClient:
         if transport is not None:
             transport.close()
 
-    def _answer(self, name: str, arguments: tuple[Any, ...]) -> Any:
+    def _send(self, name: str, arguments: tuple[Any, ...]) -> Any:
         if self._client is None:
             self._connect()
         try:
@@ -77,7 +77,7 @@ class HiveClient:
         service = extra("pymetastore.hive_metastore.ThriftHiveMetastore", _EXTRA)
         for number, (host, port) in enumerate(self._servers, 1):
             to = sockets.TSocket(host, port)
-            to.setTimeout(_ANSWER_MS)
+            to.setTimeout(_TIMEOUT_MS)
             transport = transports.TBufferedTransport(to)
             try:
                 transport.open()
@@ -90,7 +90,7 @@ class HiveClient:
             return
 
 
-def said(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Return the message of a metastore's error."""
     return f"{type(error).__name__} {getattr(error, 'message', None) or error}"
 

@@ -17,8 +17,8 @@ from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.base import attempts
-from pyhudi.txn.locks.hive_client import HiveClient, hive_types, said
-from pyhudi.txn.locks.lease_renewal import Renewal
+from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types
+from pyhudi.txn.renewal import Renewal
 
 
 class HiveMetastoreLock:
@@ -33,13 +33,13 @@ class HiveMetastoreLock:
         self._table = table
         self._clock = clock
         # As Hudi's first heartbeat: a server may drop the lock after less than two full intervals.
-        self._lasts_ms = max(heartbeat_ms // 2, 1)
-        self._renewal = Renewal(self._renew, self._lasts_ms, "pyhudi-hive-lock")
+        self._interval_ms = max(heartbeat_ms // 2, 1)
+        self._renewal = Renewal(self._renew, self._interval_ms, "pyhudi-hive-lock")
         self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris")
         self._lock_id = 0
 
     def acquire(self, timeout_ms: int) -> bool:
-        """Take the lock. Raises `StorageError` if no server responds."""
+        """Acquire the lock. Raises `StorageError` if no server responds."""
         types = hive_types()
         is_acquired = False
         try:
@@ -48,7 +48,7 @@ class HiveMetastoreLock:
                 if is_acquired:
                     break
         except self._client.errors as error:
-            raise StorageError(f"Hive metastore at {self._uris}: {said(error)}") from error
+            raise StorageError(f"Hive metastore at {self._uris}: {error_message(error)}") from error
         finally:
             # The queue entry of an interrupted writer would block all later ones.
             if not is_acquired:
@@ -76,7 +76,7 @@ class HiveMetastoreLock:
             agentInfo="pyhudi",
         )
         # A lock that was requested twice would wait for itself.
-        response = self._client.call("lock", request, again=False)
+        response = self._client.call("lock", request, retry=False)
         self._lock_id = response.lockid
         return response
 
@@ -87,7 +87,7 @@ class HiveMetastoreLock:
     @property
     def min_lease_ms(self) -> int | None:
         """A server waits for at least one interval, half of which may be over."""
-        return self._lasts_ms
+        return self._interval_ms
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
         """Raise `CommitConflict` unless the metastore confirms that the lock is still held."""
@@ -96,7 +96,7 @@ class HiveMetastoreLock:
             try:
                 self._renew()
             except self._client.errors as error:
-                cause = f": {said(error)}"
+                cause = f": {error_message(error)}"
             else:
                 return
         raise retryable_conflict(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 
 from pyhudi import _native
@@ -18,7 +19,6 @@ from pyhudi.txn.locks.base import TableLock
 from pyhudi.txn.locks.dynamodb import DynamoDbLock
 from pyhudi.txn.locks.file_lock import NAME, FileLock
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
-from pyhudi.txn.locks.process_lock import ProcessLock
 from pyhudi.txn.locks.storage_lock import StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 
@@ -131,3 +131,43 @@ def _require(lock_settings: Mapping[str, str], name: str, prefix: str) -> str:
     if name not in lock_settings:
         raise ConfigError(f"the lock needs the option {prefix}{name}")
     return lock_settings[name]
+
+
+_locks: dict[str, threading.Lock] = {}
+_locks_mutex = threading.Lock()
+
+
+class ProcessLock:
+    """A lock between threads of one process, which other processes ignore.
+
+    Source: `InProcessLockProvider`.
+    """
+
+    def __init__(self, uri: str) -> None:
+        """uri: the normalized location of the table."""
+        self._uri = uri
+        with _locks_mutex:
+            self._lock = _locks.setdefault(uri, threading.Lock())
+        self._held = False
+
+    def acquire(self, timeout_ms: int) -> bool:
+        """Acquire the lock."""
+        self._held = self._lock.acquire(timeout=timeout_ms / 1000)
+        return self._held
+
+    @property
+    def min_lease_ms(self) -> None:
+        """No writer can take it over."""
+
+    def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
+        """No writer can take it over."""
+
+    def release(self) -> None:
+        """Release the lock."""
+        if self._held:
+            self._held = False
+            self._lock.release()
+
+    def holder(self) -> str:
+        """Return the process."""
+        return f"another thread that writes to {self._uri}"

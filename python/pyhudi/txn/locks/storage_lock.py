@@ -23,7 +23,7 @@ from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.base import attempts
-from pyhudi.txn.locks.lease_renewal import Renewal
+from pyhudi.txn.renewal import Renewal
 
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500
@@ -161,8 +161,7 @@ class StorageLock:
         process = "" if bucket else process_liveness.owner(owner).decode()
         valid_until = self._clock.now_ms() + self._validity_ms
         content = _Content(expired=False, valid_until=valid_until, owner=owner, process=process)
-        # Set before the file is written: an interrupt can come at any time, and `release` needs
-        # them.
+        # Set before the file is written: an interrupt can come at any time.
         self._content, self._version = content, None
         process_liveness.active_owners.add(owner)
         self._version = self._swap(content, version)
@@ -208,8 +207,7 @@ class StorageLock:
         content = self._content
         remaining_ms = 0 if content is None else content.valid_until - self._clock.now_ms()
         if remaining_ms < max(self._validity_ms // 10, within_ms):
-            msg = "the table's lock was lost"
-            raise retryable_conflict(msg)
+            raise retryable_conflict("the table's lock was lost")
 
     def release(self) -> None:
         """Release the lock; the next writer can acquire it immediately."""
@@ -219,16 +217,16 @@ class StorageLock:
             return
         process_liveness.active_owners.discard(content.owner)
         released = _Content(expired=True, valid_until=content.valid_until, owner=content.owner)
-        version = self._version or self._version_of(content)
+        version = self._version
+        if version is None:
+            # Interrupted: this writer may have written the file.
+            current = self._storage.read_version(PATH)
+            if current is not None and current[0] == content.encode():
+                version = current[1]
         free = None if version is None else self._swap(released, version)
         if free is not None:
             self._storage.own_versions[PATH] = free
         self._content = None
-
-    def _version_of(self, content: _Content) -> str | None:
-        """Return the file's version if this writer wrote the content."""
-        current = self._storage.read_version(PATH)
-        return current[1] if current is not None and current[0] == content.encode() else None
 
     def holder(self) -> str:
         """Return the owner that was read last."""

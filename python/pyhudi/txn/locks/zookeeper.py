@@ -9,7 +9,6 @@ Sources: `ZookeeperBasedLockProvider`, `ZookeeperBasedImplicitBasePathLockProvid
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from pyhudi.clock import Clock
@@ -38,7 +37,7 @@ class ZooKeeperLock:
         self._hosts = hosts
         self._path = path
         self._session_s = session_ms / 1000
-        self._lasts_ms = min(session_ms, _LONGEST_SESSION_MS) * 2 // 3
+        self._min_lease_ms = min(session_ms, _LONGEST_SESSION_MS) * 2 // 3
         self._connection_s = connection_ms / 1000
         self._prefix = ""
         self._client: Any = None
@@ -90,7 +89,9 @@ class ZooKeeperLock:
         client = self._client
         no_node_error = extra("kazoo.exceptions", "zookeeper").NoNodeError
         while not self._lost.is_set():
-            waiting = sorted(self._wait_for(client.get_children_async(self._path)), key=_sequence)
+            nodes = self._wait_for(client.get_children_async(self._path))
+            # By the sequence in the names, which begin otherwise for other clients.
+            waiting = sorted(nodes, key=lambda name: name.rsplit(_MARK, 1)[-1])
             if self._node not in waiting:
                 return False
             position = waiting.index(self._node)
@@ -99,7 +100,8 @@ class ZooKeeperLock:
             changed = threading.Event()
             try:
                 previous_node = f"{self._path}/{waiting[position - 1]}"
-                self._wait_for(client.get_async(previous_node, watch=_setting(changed)))
+                request = client.get_async(previous_node, watch=lambda _, done=changed: done.set())
+                self._wait_for(request)
             except no_node_error:
                 continue
             remaining_ms = deadline_ms - self._clock.now_ms()
@@ -115,7 +117,7 @@ class ZooKeeperLock:
     @property
     def min_lease_ms(self) -> int | None:
         """The client sends a heartbeat in each third of the session."""
-        return self._lasts_ms
+        return self._min_lease_ms
 
     def check(self, within_ms: int = 0) -> None:  # noqa: ARG002
         """Raise `CommitConflict` if the session was interrupted.
@@ -156,12 +158,3 @@ class ZooKeeperLock:
     def holder(self) -> str:
         """Return the path of the lock."""
         return f"a holder of {self._path} in ZooKeeper at {self._hosts}"
-
-
-def _setting(event: threading.Event) -> Callable[[Any], None]:
-    return lambda _: event.set()
-
-
-def _sequence(name: str) -> str:
-    """Return the sort key of a node of any client."""
-    return name.rsplit(_MARK, 1)[-1]

@@ -1,4 +1,4 @@
-"""A thread that calls a method periodically while a lock is held."""
+"""A thread that calls a method periodically: the renewal of a lock's lease or of a heartbeat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Renewal:
     """Calls a method of an object periodically, from `start` to `stop`.
 
     It ends with the object, so an abandoned lock is not renewed forever. After an error it calls
-    the method again at the next interval; the lock's `check` detects an expired lease.
+    the method again at the next interval; the object detects itself that it has expired.
     """
 
     def __init__(self, method: Callable[[], None], every_ms: int, name: str) -> None:
@@ -33,9 +33,18 @@ class Renewal:
         start(thread)
         self._thread = thread
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether no further call begins."""
+        return self._ended.is_set()
+
+    def end(self) -> None:
+        """Begin no further call, and do not wait for a running one."""
+        self._ended.set()
+
     def stop(self) -> None:
         """Stop, and wait for a running call."""
-        self._ended.set()
+        self.end()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._thread = None
