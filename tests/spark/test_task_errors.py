@@ -97,7 +97,7 @@ def test_read_raises_error_of_merger(
     monkeypatch.setitem(payloads._registered, strategy, (fail, None))
     with pytest.raises(RuntimeError, match="no rule for these rows") as caught:
         read(spark, base).collect()
-    assert ", in fail" in caught.value.__notes__[-1]
+    assert ", in fail" in vars(caught.value)["__notes__"][-1]
 
 
 def test_service_raises_error_of_task_from_one_line(spark: SparkSession, damaged: Path) -> None:

@@ -138,7 +138,8 @@ def _with_details(error: Exception) -> Exception:
     with suppress(TypeError, ValueError):
         text += f"\nDetails: {json.dumps(details)}"
     names = {"__module__": error_class.__module__, "__qualname__": error_class.__qualname__}
-    return type(error_class.__name__, (Exception,), names)(text)
+    failure: Exception = type(error_class.__name__, (Exception,), names)(text)
+    return failure
 
 
 def _split_hint(text: str) -> tuple[str, str]:
