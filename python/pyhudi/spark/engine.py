@@ -32,6 +32,7 @@ from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.spark.task_errors import convert_task_errors, raise_original, wrap_exceptions
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+from pyhudi.spark.worker_process import trim_worker
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -152,6 +153,7 @@ class _Job:
                 hint="install the same wheel on the driver and on all executors",
             )
         work: Callable[..., Any] = pickle.loads(self.work)  # noqa: S301  from our own driver
+        trim_worker()
         return work
 
     def unpack(self, index: int) -> tuple[Callable[..., Any], Any]:

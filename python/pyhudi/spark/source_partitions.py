@@ -17,6 +17,7 @@ from pyhudi.slices.task_packing import PackSizes, read_pack
 from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.spark.to_dataframe import packs_of
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
+from pyhudi.spark.worker_process import trim_worker
 
 
 def partitions_of(
@@ -30,6 +31,7 @@ def partitions_of(
 
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one pack, in Spark's types."""
+    trim_worker()
     if not isinstance(partition, Slices):
         return
     pack, schema, wire = pickle.loads(partition.packed)  # noqa: S301  our own planning made it
