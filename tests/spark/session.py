@@ -46,4 +46,14 @@ def spark_session() -> SparkSession:
 
 def is_by_spark(frame: DataFrame) -> bool:
     """Whether Spark reads the table's files itself."""
-    return "FileScan parquet" in frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+    return "FileScan parquet" in _plan(frame)
+
+
+def is_by_pyhudi(frame: DataFrame) -> bool:
+    """Whether tasks of pyhudi read files of the table."""
+    return "MapInArrow" in _plan(frame)
+
+
+def _plan(frame: DataFrame) -> str:
+    plan: str = frame._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001
+    return plan

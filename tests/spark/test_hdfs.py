@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -72,14 +73,13 @@ def test_pyhudi_reads_files_spark_cannot_reach(
 ) -> None:
     table = made(f"{uri}/elsewhere", spark, rows)
     elsewhere = "hdfs://no-such-name-service/lake"
-    real = native_parquet.PlainFiles.paths
-    monkeypatch.setattr(
-        native_parquet.PlainFiles,
-        "paths",
-        lambda self, scan: (
-            [path.replace(uri, elsewhere) for path in real(self, scan) or ()] or None
-        ),
-    )
+    real = native_parquet.PlainFiles.split
+
+    def split(self: Any, scan: Any) -> Any:
+        paths, tasks = real(self, scan)
+        return [path.replace(uri, elsewhere) for path in paths], tasks
+
+    monkeypatch.setattr(native_parquet.PlainFiles, "split", split)
     frame = read(spark, table.uri)
     assert not is_by_spark(frame)
     assert len(frame.collect()) == COUNT

@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.config.property_names import URL_ENCODE
 from pyhudi.errors import HudiError
 from pyhudi.schema import key_generator
 from pyhudi.spark import read
-from tests.spark.session import is_by_spark
+from tests.spark.session import is_by_pyhudi, is_by_spark
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PySpark's own warnings are not ours to mend
 
@@ -95,11 +96,76 @@ def test_log_files_are_merged_by_pyhudi(spark: SparkSession, tmp_path: Path) -> 
     table = made(tmp_path, rows, type="mor", partition_by="part")
     table.upsert(rows.slice(0, 1).set_column(2, "small", pa.array([7], pa.int32())))
     frame = read(spark, tmp_path)
-    assert not is_by_spark(frame)
+    assert not is_by_spark(frame.where("part = 'x'"))
     assert frame.where("id = 'a'").first()["small"] == 7
     # The other partition has no log file.
     assert is_by_spark(frame.where("part = 'y'"))
     assert is_by_spark(read(spark, tmp_path, read_optimized=True))
+
+
+@pytest.mark.spark35
+def test_native_parquet_reads_slices_without_logs_next_to_merged_ones(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only slices with log files go through Python workers."""
+    rows = ROWS.select(PLAIN)
+    table = made(tmp_path, rows, type="mor", partition_by="part")
+    table.upsert(rows.slice(0, 1).set_column(2, "small", pa.array([7], pa.int32())))
+    frame = read(spark, tmp_path).select(*PLAIN)
+    assert is_by_spark(frame)
+    assert is_by_pyhudi(frame)
+    merged = rows_by_pyhudi(frame, monkeypatch)
+    assert rows_of(frame) == merged
+    assert len(frame.inputFiles()) == 1  # the other slice is merged
+    assert [row["id"] for row in frame.where(frame["small"] == 7).collect()] == ["a"]
+    assert sorted(
+        row["n"] for row in frame.where("id > 'a'").selectExpr("length(id) n").collect()
+    ) == [1, 1]
+    assert len(frame.limit(2).collect()) == 2
+    assert frame.join(frame.select("id", frame["long"].alias("again")), "id").count() == 3
+
+
+def parts() -> list[Column]:
+    """Aggregates that tasks begin."""
+    return [
+        sf.sum("small"),
+        sf.count("small"),
+        sf.count("*").alias("rows"),
+        sf.min("long"),
+        sf.max("day"),
+        sf.sum("single"),
+    ]
+
+
+@pytest.mark.spark35
+@pytest.mark.parametrize("where", ["true", "small > 0"])
+@pytest.mark.parametrize("by", [[], ["flag"], ["part"]])
+def test_native_parquet_aggregates_with_merged_slices(
+    spark: SparkSession, tmp_path: Path, by: list[str], where: str
+) -> None:
+    rows = ROWS.select(PLAIN)
+    table = made(tmp_path, rows, type="mor", partition_by="part")
+    table.upsert(rows.slice(0, 1).set_column(2, "small", pa.array([7], pa.int32())))
+    frame = read(spark, tmp_path)
+    plain = spark.createDataFrame(frame.collect(), frame.schema)
+    frame, plain = (side if where == "true" else side.where(where) for side in (frame, plain))
+    expected = (plain.groupBy(*by) if by else plain).agg(*parts())
+    aggregated = (frame.groupBy(*by) if by else frame).agg(*parts())
+    assert aggregated.schema == expected.schema
+    assert rows_of(aggregated) == rows_of(expected)
+    assert is_by_pyhudi(aggregated)
+    assert is_by_spark(aggregated) == (where == "true")
+
+
+def test_native_parquet_leaves_a_few_bytes_to_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second scan costs more tasks than it saves there."""
+    rows = ROWS.select(PLAIN)
+    table = made(tmp_path, rows, type="mor", partition_by="part")
+    table.upsert(rows.slice(0, 1))
+    monkeypatch.setattr("pyhudi.spark.native_parquet._MIN_SHARE", 1)
+    assert not is_by_spark(read(spark, tmp_path))
 
 
 def test_files_are_pyhudis_choice(spark: SparkSession, tmp_path: Path) -> None:

@@ -32,8 +32,10 @@ from pyhudi.slices.task_packing import (
     split_tasks,
     task_size,
 )
+from pyhudi.spark.column_compatibility import quote_name
 from pyhudi.spark.column_sql import PLAIN_NAME, plain_name, sql_of
 from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.types import spark_schema
 
 _AGGREGATE = re.compile(
     r"(?P<function>sum|count|min|max)\(`?(?P<column>\w+|\*|unresolvedstar\(\))`?\)"
@@ -80,6 +82,15 @@ class Part:
         is_integral = at.is_signed_integer(stored) or at.is_date32(stored)
         return stored if is_integral else None
 
+    def of_row(self, functions: Any, schema: pa.Schema) -> Any:
+        """Return Spark's column with the part of one row. schema: that of the parts."""
+        if self.column == _ROWS:
+            return functions.lit(1).cast("bigint").alias(self.part_name)
+        value = functions.col(quote_name(self.column))
+        value = value.isNotNull() if self.function == "count" else value
+        (part_type,) = spark_schema(pa.schema([schema.field(self.part_name)]))
+        return value.cast(part_type.dataType).alias(self.part_name)
+
     def final_aggregate(self, functions: Any) -> Any:
         """Return Spark's aggregate of the parts of all tasks.
 
@@ -112,6 +123,16 @@ class Parts:
         functions = import_module(f"pyspark.sql.{'connect.' * of_client}functions")
         aggregates = [part.final_aggregate(functions) for part in self.parts]
         return frame.groupBy(*by).agg(*aggregates) if by else frame.agg(*aggregates)
+
+    def of_frame(self, rows: Any) -> Any:
+        """Return the parts of each row of a frame that Spark reads itself.
+
+        Spark adds them up in the tasks that read the rows.
+        """
+        of_client = is_connect(rows)
+        functions = import_module(f"pyspark.sql.{'connect.' * of_client}functions")
+        parts = [part.of_row(functions, self.schema) for part in self.parts]
+        return rows.select(*(functions.col(quote_name(name)) for name in self.by), *parts)
 
     def of_pack(self, pack: Pack[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the parts of a pack's rows."""

@@ -1,8 +1,8 @@
 """Base files that Spark reads itself, if its own Parquet reader returns what pyhudi would.
 
-If nothing is merged, a Python worker adds nothing: Spark's reader decodes in the JVM, pushes
-filters down to row groups and knows the size of its input. pyhudi still selects the files, and
-reads the footer of each one first.
+If nothing is merged in a file slice, a Python worker adds nothing: Spark's reader decodes in the
+JVM, pushes filters down to row groups and knows the size of its input. pyhudi still selects the
+files, and reads the footer of each one first.
 """
 
 from __future__ import annotations
@@ -20,12 +20,16 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError, UnsupportedTableFeature
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.task_packing import task_size
 from pyhudi.spark.column_compatibility import quote_name
 from pyhudi.spark.engine import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _MAX_FOOTERS = 1000
 """Maximum number of footers that the driver reads before Spark plans; more would take too long."""
+
+_MIN_SHARE = 4
+"""Files with less than this part of all bytes are read by tasks, like the slices with log files."""
 
 _READ_OPTIONS = {
     # Other settings of the session would skip rows, or change days.
@@ -51,23 +55,27 @@ class PlainFiles:
     columns: dict[str, pa.Schema] = field(default_factory=dict)
     """The columns that Spark reads from files, by path."""
 
-    def paths(self, scan: Scan) -> list[str] | None:
-        """Return the file locations of a scan; None if Spark's reader could return other rows."""
+    def split(self, scan: Scan) -> tuple[Sequence[str], Sequence[ReadTask]]:
+        """Return the locations of files that Spark reads, and the tasks that read the other slices.
+
+        Spark reads a file if its reader certainly returns the same rows, and all of them only if
+        they are worth the tasks of a second scan.
+        """
         tasks = scan.tasks
-        if not 0 < len(tasks) <= _MAX_FOOTERS or not all(map(_is_plain, tasks)):
-            return None
-        if not self.as_text.isdisjoint(scan.schema.names):
-            return None
+        plain = [task for task in tasks if _is_plain(task)]
+        if not 0 < len(plain) <= _MAX_FOOTERS or not self.as_text.isdisjoint(scan.schema.names):
+            return [], tasks
+        if _MIN_SHARE * sum(map(task_size, plain)) < sum(map(task_size, tasks)):
+            return [], tasks
         try:
-            self._read_footers(tasks)
+            self._read_footers(plain)
         except HudiError:
-            return None  # the reader of the rows reports the error in the file
-        file_columns = (self.columns[_path(task)] for task in tasks)
-        if not all(_has(columns, scan.schema) for columns in file_columns):
-            return None
+            return [], tasks  # the reader of the rows reports the error in the file
+        read = {_path(task) for task in plain if _has(self.columns[_path(task)], scan.schema)}
         root = scan.table.storage.uri.rstrip("/")
         prefix = f"file://{root}" if root.startswith("/") else root
-        return [f"{prefix}/{_path(task)}" for task in tasks]
+        paths = [f"{prefix}/{_path(task)}" for task in plain if _path(task) in read]
+        return paths, [task for task in tasks if not _is_plain(task) or _path(task) not in read]
 
     def _read_footers(self, tasks: Sequence[ReadTask]) -> None:
         new = [task for task in tasks if _path(task) not in self.columns]

@@ -88,12 +88,14 @@ class ScanSource:
         """Return the rows of `scan_of` as a DataFrame, in the order of the scan's columns."""
         ordered = [name for name in self.columns if name in columns]
         scan = self.scan_of(ordered, pushed, limit)
-        files = self._plain_paths(scan)
         # Pushed filters and the limit select files; Spark applies them to rows on top.
-        frame = None if files is None else read_by_spark(self.engine.spark, files, scan)
-        if frame is None:
-            frame = self._frame(scan, read_pack, scan.schema)
-        return self._with_source_ids(frame)
+        paths, tasks = self._split(scan)
+        by_spark = read_by_spark(self.engine.spark, paths, scan) if paths else None
+        if by_spark is None:
+            return self._with_source_ids(self._frame(scan, scan.tasks, read_pack, scan.schema))
+        if tasks:
+            by_spark = by_spark.union(self._frame(scan, tasks, read_pack, scan.schema))
+        return self._with_source_ids(by_spark)
 
     def partial(self, parts: Parts, pushed: Sequence[FilterTuple]) -> DataFrame | None:
         """Return the parts of an aggregate that tasks compute of rows that match pushed filters.
@@ -101,22 +103,39 @@ class ScanSource:
         None if Spark reads those rows itself.
         """
         scan = self.scan_of(parts.columns or [self.cheapest_column()], pushed)
-        if self._plain_paths(scan) is not None:
+        paths, tasks = self._split(scan)
+        if not tasks:
             return None
-        return self._with_source_ids(self._frame(scan, parts.of_pack, parts.schema))
+        # Tasks apply the filters that select files; on files that Spark reads, nothing does here.
+        by_spark = None
+        if paths and not pushed:
+            by_spark = read_by_spark(self.engine.spark, paths, scan)
+        if by_spark is None:
+            frame = self._frame(scan, scan.tasks, parts.of_pack, parts.schema)
+        else:
+            frame = parts.of_frame(by_spark)
+            frame = frame.union(self._frame(scan, tasks, parts.of_pack, parts.schema))
+        return self._with_source_ids(frame)
 
     @cached_property
     def _plain(self) -> PlainFiles | None:
         return plain_files(self.scan, self.engine.spark)
 
-    def _plain_paths(self, scan: Scan) -> list[str] | None:
-        return None if self._plain is None else self._plain.paths(scan)
+    def _split(self, scan: Scan) -> tuple[Sequence[str], Sequence[ReadTask]]:
+        """Return the locations of files that Spark reads itself, and the tasks of other slices."""
+        return ([], scan.tasks) if self._plain is None else self._plain.split(scan)
 
     def _frame(
-        self, scan: Scan, work: Callable[[Any], Iterator[pa.RecordBatch]], schema: pa.Schema
+        self,
+        scan: Scan,
+        tasks: Sequence[ReadTask],
+        work: Callable[[Any], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
     ) -> DataFrame:
-        packs = pack_tasks(read_task, split_tasks(scan.tasks, self.sizes), task_size, self.sizes)
-        size = estimate_size(estimate_bytes_read(scan, self.sizes), self.engine.spark)
+        """Return the rows of some tasks of a scan."""
+        packs = pack_tasks(read_task, split_tasks(tasks, self.sizes), task_size, self.sizes)
+        share = sum(map(task_size, tasks)) / max(sum(map(task_size, scan.tasks)), 1)
+        size = estimate_size(estimate_bytes_read(scan, self.sizes) * share, self.engine.spark)
         return self.engine.scan(work, packs, schema, size=size)
 
     def _with_source_ids(self, frame: DataFrame) -> DataFrame:
