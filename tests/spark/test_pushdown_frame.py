@@ -61,6 +61,17 @@ def rows_of(found: Any) -> Any:
     return found
 
 
+def labels(frame: DataFrame) -> DataFrame:
+    """The other side of a join: two of three parts, with columns of its own."""
+    texts = ("concat('p', id) AS part", "concat('l', id) AS label", "id AS code")
+    return frame.sparkSession.range(2).selectExpr(*texts)
+
+
+def by_column_of_a_join(frame: DataFrame) -> DataFrame:
+    joined = frame.join(labels(frame), "part")
+    return joined.filter(joined["code"] == 1).select(joined["label"], frame["n"], joined.id)
+
+
 QUERIES: dict[str, Callable[[Any], Any]] = {
     "all": lambda f: f,
     "count": lambda f: f.count(),
@@ -140,6 +151,33 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
         "id", sf.row_number().over(Window.partitionBy("part").orderBy("id")).alias("r")
     ),
     "joined with itself": lambda f: f.select("id", "n").join(f.select("id", "x"), "id"),
+    "join": lambda f: f.join(labels(f), "part").groupBy("label").agg(sf.sum("n"), sf.max("code")),
+    "join of all columns": lambda f: f.join(labels(f), "part"),
+    "join and filters": lambda f: (
+        f.join(labels(f), ["part"], "left").filter("n > 50").filter("label IS NULL").select("id")
+    ),
+    "filter and join": lambda f: f.filter("n > 50").join(labels(f), "part").agg(sf.sum("code")),
+    "join of what is not there": lambda f: f.join(labels(f), "part", "left_anti").count(),
+    "join of what is there": lambda f: f.join(labels(f), "part", "semi").filter("n > 9").count(),
+    "join of both sides": lambda f: f.join(labels(f), "part", "full").filter("n > 9").count(),
+    "join by a column": by_column_of_a_join,
+    "join of two": lambda f: (
+        f.select("id", "n", "part")
+        .join(labels(f), "part")
+        .join(labels(f).selectExpr("label", "code AS again"), "label")
+        .select("again", "n")
+    ),
+    "join and sort": lambda f: f.join(labels(f), "part").select("label", "id").sort("n", "id"),
+    "join, first rows": lambda f: f.join(labels(f), "part").filter("n > 9").limit(7).count(),
+    "join of one name twice": lambda f: f.join(
+        labels(f).withColumnRenamed("code", "N"), "part"
+    ).select("label", "id"),
+    "join and drop": lambda f: f.join(labels(f), "part").drop("code", "x", "day"),
+    "join and star": lambda f: f.join(labels(f), "part").selectExpr("label", "*"),
+    "join and window": lambda f: f.join(labels(f), "part").selectExpr(
+        "id", "row_number() OVER (PARTITION BY label ORDER BY id) AS r"
+    ),
+    "names of a join": lambda f: f.join(labels(f), "part").select("label", "n").dtypes,
     "joined by columns": lambda f: (
         f.filter(f.n > 100)
         .join(f.select("id", "day").withColumnRenamed("id", "other"), f.id == sf.col("other"))
@@ -222,8 +260,10 @@ def read_columns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         (lambda f: f.select("id", "n").agg(sf.max(sf.col("n") * 2)), ("n",)),
         (lambda f: f.filter("part = 'p1'").selectExpr("n + 1"), ("n", "part")),
         (lambda f: f.drop("x", "day", "flag"), ("id", "n", "part")),
+        (lambda f: f.join(labels(f), "part").groupBy("label").agg(sf.sum("n")), ("n", "part")),
+        (lambda f: f.join(labels(f), "part").select("label", "id"), ("id", "part")),
     ],
-    ids=["sum", "filter", "expression", "selectExpr", "drop"],
+    ids=["sum", "filter", "expression", "selectExpr", "drop", "join", "join and select"],
 )
 def test_reads_only_what_is_needed(
     spark: SparkSession,

@@ -33,6 +33,11 @@ else:
 
 Names = frozenset[str]
 
+_JOINS = frozenset({"inner", "left", "leftouter", "leftsemi", "semi", "leftanti", "anti"})
+"""Joins that commute with a filter of the left side."""
+_ROW_JOINS = frozenset({"inner", "left", "leftouter"})
+"""Joins that add the columns of the other side."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -41,16 +46,20 @@ class Step:
     method: str
     args: tuple[Any, ...]
     names: tuple[str, ...]
-    """Columns of a select, or columns that a filter uses."""
+    """Columns of a select, or columns that a filter or a join uses."""
     pushed: tuple[FilterTuple, ...] = ()
     exact: bool = True
     """Whether the pushed filters are the whole condition."""
     plan_id: int | None = None
+    added: tuple[str, ...] = ()
+    """Columns that a join adds."""
 
     def on(self, frame: Any, have: Names) -> Any:
         """Apply the step to a frame with some of the columns."""
         if self.method == "filter":
             result = frame.filter(*self.args)
+        elif self.method == "join":
+            result = frame.join(*self.args)
         else:
             pairs = zip(self.names, self.args, strict=True)
             result = frame.select(*[column for name, column in pairs if name in have])
@@ -63,6 +72,7 @@ def replay(frame: Any, steps: Sequence[Step], have: Names) -> Any:
     """Return the frame with the steps on top of it. have: the columns that it has."""
     for step in steps:
         frame = step.on(frame, have)
+        have |= frozenset(step.added)
     return frame
 
 
@@ -143,6 +153,19 @@ class Planning(_Frame):  # type: ignore[misc]
         """Filter as `filter` does."""
         return self.filter(condition)
 
+    def join(self, other: Any, on: Any = None, how: Any = None) -> Any:
+        """Join as Spark does; columns that no later step needs are not read."""
+        step = self._join_step(other, on, how)
+        if step is None or not self._origin.is_narrowed:
+            return super().join(other, on, how)
+        joined = self._with(step)
+        if self._origin.plan_id is None:
+            try:
+                _ = joined._jdf  # errors must be raised now
+            except _analysis_exception():
+                return super().join(other, on, how)
+        return joined
+
     def sort(self, *cols: Any, **kwargs: Any) -> Any:
         """Sort as Spark does."""
         return self._sort("sort", cols, kwargs)
@@ -212,8 +235,33 @@ class Planning(_Frame):  # type: ignore[misc]
         return planned
 
     def _output(self) -> tuple[str, ...]:
-        selects = [step.names for step in self._steps if step.method == "select"]
-        return selects[-1] if selects else self._origin.columns
+        output = self._origin.columns
+        for step in self._steps:
+            if step.method == "select":
+                output = step.names
+            elif step.method == "join":
+                rest = (name for name in output if name not in step.names)
+                output = (*step.names, *rest, *step.added)
+        return output
+
+    def _join_step(self, other: Any, on: Any, how: Any) -> Step | None:
+        """Return the step of a join by names that belong to one side only; None for others."""
+        keys = [on] if isinstance(on, str) else on
+        if not isinstance(keys, list | tuple) or not keys or not all(map(_is_name, keys)):
+            return None
+        kind = str(how or "inner").lower().replace("_", "")
+        if kind not in _JOINS or getattr(other, "_origin", None) is self._origin:
+            return None
+        output, columns = self._output(), other.columns
+        added = tuple(name for name in columns if name not in keys)
+        ours = {name.lower() for name in (*self._origin.columns, *output)}
+        is_disjoint = not any(name.lower() in ours for name in added)
+        if not set(keys) <= set(output) & set(columns) or len(set(keys)) < len(keys):
+            return None
+        if not is_disjoint or len({name.lower() for name in columns}) < len(columns):
+            return None
+        added = added if kind in _ROW_JOINS else ()
+        return Step("join", (other, on, how), tuple(keys), exact=False, added=added)
 
     def _filters_to_push(self) -> tuple[FilterTuple, ...]:
         return tuple(triple for step in self._steps for triple in step.pushed)
@@ -222,7 +270,8 @@ class Planning(_Frame):  # type: ignore[misc]
         return all(step.exact for step in self._steps)
 
     def _filter_columns(self) -> Names:
-        filters = [step.names for step in self._steps if step.method == "filter"]
+        """Return the columns that filters and joins need."""
+        filters = [step.names for step in self._steps if step.method != "select"]
         return frozenset(name for names in filters for name in names)
 
     def _columns_to_read(self) -> Names:
@@ -244,7 +293,8 @@ class Planning(_Frame):  # type: ignore[misc]
         cached = self._find_cached()
         if cached is not None and cached is not self:
             steps = self._steps[len(cached._steps) :]
-            return replay(cached._plain(), steps, frozenset(self._origin.columns))
+            have = frozenset((*self._origin.columns, *cached._output()))
+            return replay(cached._plain(), steps, have)
         needed = self._at_least_one(needed | self._filter_columns())
         if not self._origin.is_narrowed:
             needed = frozenset(self._origin.columns)
@@ -398,6 +448,10 @@ def _init_connect(frame: Any, spark: Any) -> None:
         super(Planning, frame).__init__(spark)
     else:
         super(Planning, frame).__init__(False, spark)  # noqa: FBT003 - in place of a plan
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and PLAIN_NAME.fullmatch(value) is not None
 
 
 def _analysis_exception() -> type[Exception]:
