@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
-from pyhudi.schema.table_schema import META_FIELDS
+from pyhudi.config.meta_columns import META_COLUMNS
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.tables import facts, unpack
 
@@ -53,7 +53,7 @@ def test_hudi_reads_variants_of_a_table_of_pyhudi(
     rows = pa.table({"id": ["a", "b", "c"], "v": values, "w": values[::-1], "ts": [1, 1, 1]})
     table.insert(rows)
     table.upsert(rows.slice(0, 1).set_column(3, "ts", pa.array([2])))
-    meta = ", ".join(f"{name} string" for name in META_FIELDS)
+    meta = ", ".join(f"{name} string" for name in META_COLUMNS)
     struct = "struct<value: binary, metadata: binary>"
     ddl = f"{meta}, id string, v {struct}, w {struct}, ts long"
     read = hudi.read(base, columns=["id", "v", "w"], ddl=ddl)

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch
 from pyhudi.schema import table_schema as schema
 from pyhudi.schema.table_schema import (
-    META_FIELDS,
     TableSchema,
     narrow_column,
     readable_schema,
@@ -46,7 +46,7 @@ T1, T2, T3 = (f".hoodie/2024010100000000{n}.commit" for n in (1, 2, 3))
 def test_schema_comes_from_newest_commit() -> None:
     files = {T1: commit(avro("a")), T2: commit(avro("a", "b")), T3: commit("")}
     found = read(files)
-    assert found.arrow.names == [*META_FIELDS, "a", "b"]
+    assert found.arrow.names == [*META_COLUMNS, "a", "b"]
     assert [field["name"] for field in json.loads(found.avro)["fields"]] == ["a", "b"]
 
 
@@ -65,7 +65,7 @@ def test_schema_ignores_services(operation: str) -> None:
 
 def test_schema_of_unwritten_table_is_creation_schema() -> None:
     found = read({}, **{"hoodie.table.create.schema": avro("a").replace(":", r"\:")})
-    assert (found.data_columns, found.meta_columns) == (["a"], list(META_FIELDS))
+    assert (found.data_columns, found.meta_columns) == (["a"], list(META_COLUMNS))
 
 
 def test_missing_schema_error_has_hint() -> None:
@@ -74,7 +74,7 @@ def test_missing_schema_error_has_hint() -> None:
 
 
 def test_meta_fields_that_a_commit_lists_are_not_doubled() -> None:
-    assert read({T1: commit(avro(*META_FIELDS, "a"))}).arrow.names == [*META_FIELDS, "a"]
+    assert read({T1: commit(avro(*META_COLUMNS, "a"))}).arrow.names == [*META_COLUMNS, "a"]
 
 
 def test_schema_without_meta_fields_has_no_meta_columns() -> None:

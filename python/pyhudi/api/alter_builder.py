@@ -13,7 +13,17 @@ import pyarrow as pa
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
-from pyhudi.schema.alter_changes import Change
+from pyhudi.schema.alter_changes import (
+    Add,
+    Change,
+    ChangeType,
+    Comment,
+    Drop,
+    MakeNullable,
+    Move,
+    Position,
+    Rename,
+)
 from pyhudi.txn.result import WriteResult
 
 
@@ -64,8 +74,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type, or `type` names no type.
         """
-        from pyhudi.schema.alter_changes import Add, Position  # noqa: PLC0415 - imported when needed
-
         return self._with(Add(column, _type(type), Position(first, after, before), doc))
 
     @arg.check_arguments()
@@ -82,8 +90,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Rename  # noqa: PLC0415 - imported when needed
-
         return self._with(Rename(column, name))
 
     @arg.check_arguments()
@@ -99,8 +105,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Drop  # noqa: PLC0415 - imported when needed
-
         return self._with(Drop(column))
 
     @arg.check_arguments()
@@ -126,8 +130,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type, or `type` names no type.
         """
-        from pyhudi.schema.alter_changes import ChangeType  # noqa: PLC0415 - imported when needed
-
         return self._with(ChangeType(column, _type(type)))
 
     @arg.check_arguments()
@@ -144,8 +146,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Comment  # noqa: PLC0415 - imported when needed
-
         return self._with(Comment(column, doc))
 
     @arg.check_arguments()
@@ -161,8 +161,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import MakeNullable  # noqa: PLC0415 - imported when needed
-
         return self._with(MakeNullable(column))
 
     @arg.check_arguments()
@@ -188,8 +186,6 @@ class Alter:
         Raises:
             ConfigError: an argument has the wrong type.
         """
-        from pyhudi.schema.alter_changes import Move, Position  # noqa: PLC0415 - imported when needed
-
         return self._with(Move(column, Position(first, after, before)))
 
     def execute(self) -> WriteResult:
@@ -205,8 +201,7 @@ class Alter:
             CommitConflict: a pending operation or another writer rules the change out now.
         """
         if not self.changes:
-            msg = "alter() has no changes"
-            raise ConfigError(msg, hint="Add changes first.")
+            raise ConfigError("alter() has no changes", hint="Add changes first.")
         return self.run(self.changes)
 
     def _with(self, change: Change) -> Alter:

@@ -307,11 +307,9 @@ _EXTERNAL_OPTIONS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 
 def _check_arguments(table_type: str, mode: str) -> None:
     if table_type.lower() not in _TYPES:
-        msg = f"type is {table_type!r}"
-        raise ConfigError(msg, hint='Pass "cow" or "mor".')
+        raise ConfigError(f"type is {table_type!r}", hint='Pass "cow" or "mor".')
     if mode not in _MODES:
-        msg = f"mode is {mode!r}"
-        raise ConfigError(msg, hint='Pass "error", "ignore" or "overwrite".')
+        raise ConfigError(f"mode is {mode!r}", hint='Pass "error", "ignore" or "overwrite".')
 
 
 def _check_absent(storage: Storage) -> None:
@@ -461,8 +459,7 @@ def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
                 )
                 raise ConfigError(msg, hint=hint)
         if len(set(names)) < len(names):
-            msg = f"{role} names a column twice"
-            raise ConfigError(msg)
+            raise ConfigError(f"{role} names a column twice")
 
 
 def _avro_name(table_name: str) -> str:

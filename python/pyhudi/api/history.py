@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, SAVEPOINT, Instant
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, commit_metadata_of
 from pyhudi.timeline.instant_range import InstantRange
 
@@ -54,24 +55,23 @@ def history(
 ) -> pa.Table:
     """Return one row for each instant, the newest first; see `HudiTable.history`."""
     timeline = table.timeline
-    instants = {
+    newest_first = reversed(list_instants(timeline, since, archived=archived))
+    selected = [each for each in newest_first if since is None or each.requested > since]
+    active = frozenset(timeline.instants)
+    rows = [_row(table, instant, active=instant in active) for instant in selected[:limit]]
+    return pa.Table.from_pylist(rows, _HISTORY)
+
+
+def list_instants(timeline: Timeline, since: str | None, *, archived: bool) -> list[Instant]:
+    """Return the active instants, with the archived ones after a time, oldest first.
+
+    An interrupted archiver leaves some instants on both timelines: the active one counts.
+    """
+    past = timeline.archive.instants(InstantRange(since, timeline.bound)) if archived else ()
+    instants = {(instant.requested, instant.action): instant for instant in past} | {
         (instant.requested, instant.completed_action): instant for instant in timeline.instants
     }
-    active = instants.keys()
-    if archived:
-        past = timeline.archive.instants(InstantRange(after=since, until=timeline.bound))
-        instants = {
-            **{(instant.requested, instant.action): instant for instant in past},
-            **instants,
-        }
-    newest_first = sorted(instants.items(), reverse=True)
-    selected = [
-        (key, instant)
-        for key, instant in newest_first
-        if since is None or instant.requested > since
-    ]
-    rows = [_row(table, instant, active=key in active) for key, instant in selected[:limit]]
-    return pa.Table.from_pylist(rows, _HISTORY)
+    return [instant for _, instant in sorted(instants.items())]
 
 
 def savepoint_table(savepoints: Iterable[Savepoint]) -> pa.Table:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi.api.history import row_counts
+from pyhudi.api.history import list_instants, row_counts
 from pyhudi.config import argument_checks as arg
 from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, LogFile
 from pyhudi.slices.file_slices import slices_table
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
-from pyhudi.timeline.instant_range import InstantRange
 from pyhudi.timeline.staleness import check_listing_complete
 
 if TYPE_CHECKING:  # Reading needs none of it.
@@ -111,16 +110,6 @@ class Inspect:
             CorruptTable: the archive is damaged.
             ConfigError: `archived` is neither true nor false.
         """
-        timeline = self._table.timeline
-        instants = {
-            (instant.requested, instant.completed_action): instant for instant in timeline.instants
-        }
-        if archived:
-            past = timeline.archive.instants(InstantRange(until=timeline.bound))
-            instants = {
-                **{(instant.requested, instant.action): instant for instant in past},
-                **instants,
-            }
         rows = [
             {
                 "requested": instant.requested,
@@ -129,7 +118,7 @@ class Inspect:
                 "completed": instant.completed,
                 "file": instant.file_name,
             }
-            for _, instant in sorted(instants.items())
+            for instant in list_instants(self._table.timeline, None, archived=archived)
         ]
         return pa.Table.from_pylist(rows, _TIMELINE)
 
@@ -293,11 +282,7 @@ def _files(view: FileSystemView) -> Iterator[BaseFile | LogFile]:
 
 
 def _commit(instant: Instant, metadata: CommitMetadata) -> dict[str, Any]:
-    stats = [
-        stat
-        for partition_stats in metadata.partition_to_write_stats.values()
-        for stat in partition_stats
-    ]
+    stats = metadata.write_stats
     return {
         "requested": instant.requested,
         "completed": instant.completed,

@@ -130,9 +130,6 @@ class Merge:
     def _with(
         self, action: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
     ) -> Merge:
-        from pyhudi.write.merge_planning import MergeClause  # noqa: PLC0415 - imported when needed
-
         if values is not None and not values:
-            msg = "a clause sets no column"
-            raise ConfigError(msg)
+            raise ConfigError("a clause sets no column")
         return replace(self, clauses=(*self.clauses, MergeClause(action, where, values)))

@@ -31,6 +31,7 @@ from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.file_slices import slices_table
+from pyhudi.slices.read import count_task, read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import rows_from_commits
 from pyhudi.slices.task_packing import task_size
@@ -121,8 +122,6 @@ class Scan(ScanOutputs):
             HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: a file is damaged or missing.
         """
-        from pyhudi.slices.read import count_task  # noqa: PLC0415 - planning needs no core
-
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
         if self.request.limit is not None:
             return sum(batch.num_rows for batch in narrow.to_reader())
@@ -232,13 +231,11 @@ class Scan(ScanOutputs):
         return choose_io_engine(self.engine, self.table.storage, sum(map(task_size, tasks)))
 
     def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
-        from pyhudi.slices.read import read_task  # noqa: PLC0415 - planning needs no core
-
         label = f"scan {self.table.storage.uri}"
         engine = self._engine_for(tasks)
         rows = stream_first(engine, read_task, tasks, self.schema, label, limit)
-        found = in_schema(detect_concurrent_clean(rows, self.table), self.schema)
-        return pa.RecordBatchReader.from_batches(self.schema, found)
+        batches = in_schema(detect_concurrent_clean(rows, self.table), self.schema)
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def _narrow_column(self) -> str:
         """Return a column that is cheap to read: one of the filter if there is a filter."""

@@ -215,8 +215,7 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
     """Return the rows of a scan with the nearest vectors; see `Scan.nearest`."""
     query = _query(scan, column, vector)
     if metric not in METRICS:
-        msg = f"metric is {metric!r}"
-        raise ConfigError(msg, hint='Pass "l2", "cosine" or "dot".')
+        raise ConfigError(f"metric is {metric!r}", hint='Pass "l2", "cosine" or "dot".')
     if k < 1:
         raise ConfigError(f"k is {k}", hint="Pass an integer of at least 1.")
     if scan.request.limit is not None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pyhudi.catalog.protocol import Catalog
-from pyhudi.catalog.table_sync import SyncResult, sync_table
+from pyhudi.catalog.table_sync import SyncResult, sum_results, sync_table
 from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -34,15 +34,7 @@ def sync_by_options(table: TableSnapshot, options: SyncOptions) -> SyncResult:
 
 def sync_all(table: TableSnapshot, catalogs: Sequence[Catalog], options: SyncOptions) -> SyncResult:
     """Sync a table with each of the catalogs; the result covers all of them."""
-    done = [sync_table(table, catalog, options) for catalog in catalogs]
-    return SyncResult(
-        tuple(name for each in done for name in each.tables),
-        tuple(name for each in done for name in each.created),
-        any(each.schema_changed for each in done),
-        sum(each.partitions_added for each in done),
-        sum(each.partitions_moved for each in done),
-        sum(each.partitions_dropped for each in done),
-    )
+    return sum_results([sync_table(table, catalog, options) for catalog in catalogs])
 
 
 def _hive(options: SyncOptions) -> HiveCatalog:

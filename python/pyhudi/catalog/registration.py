@@ -205,17 +205,7 @@ _HIVE = {
     "bytes": "binary",
     "fixed": "binary",
 }
-_SPARK_SCHEMA = {
-    "int": "integer",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "boolean": "boolean",
-    "string": "string",
-    "enum": "string",
-    "bytes": "binary",
-    "fixed": "binary",
-}
+_SPARK_SCHEMA = {**_HIVE, "int": "integer", "long": "long"}
 _TIMESTAMPS = ("timestamp-millis", "timestamp-micros")
 _LOCAL_TIMESTAMPS = ("local-timestamp-millis", "local-timestamp-micros")
 _NAMED = ("record", "enum", "fixed")

@@ -10,7 +10,7 @@ extractors of `org.apache.hudi.hive` (Hudi 1.2.0).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Column
@@ -59,18 +59,20 @@ def sync_table(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> 
                 hint="Create it, or set hoodie.datasource.hive_sync.auto_create_database.",
             )
         catalog.create_database(options.database)
-    result = SyncResult(())
-    for registration in registrations(table, options):
-        done = _Sync(table, catalog, options, registration).run()
-        result = SyncResult(
-            result.tables + done.tables,
-            result.created + done.created,
-            result.schema_changed or done.schema_changed,
-            result.partitions_added + done.partitions_added,
-            result.partitions_moved + done.partitions_moved,
-            result.partitions_dropped + done.partitions_dropped,
-        )
-    return result
+    names = registrations(table, options)
+    return sum_results([_Sync(table, catalog, options, name).run() for name in names])
+
+
+def sum_results(results: Sequence[SyncResult]) -> SyncResult:
+    """Return the result of several syncs together."""
+    return SyncResult(
+        tuple(name for each in results for name in each.tables),
+        tuple(name for each in results for name in each.created),
+        any(each.schema_changed for each in results),
+        sum(each.partitions_added for each in results),
+        sum(each.partitions_moved for each in results),
+        sum(each.partitions_dropped for each in results),
+    )
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ class _Hider(MetaPathFinder):
 
     def find_spec(self, fullname: str, *_: object) -> None:
         if fullname in self._names:
-            msg = f"the command line does not use {fullname}"
-            raise ModuleNotFoundError(msg, name=fullname)
+            raise ModuleNotFoundError(f"the command line does not use {fullname}", name=fullname)
 
 
 def program() -> int:

@@ -30,8 +30,7 @@ def parse_json(
     """
     file = where if is_file else None
     if len(text) > max_bytes:
-        msg = f"{where}: JSON of {len(text)} bytes, {max_bytes} at most"
-        raise UnsupportedTableFeature(msg)
+        raise UnsupportedTableFeature(f"{where}: JSON of {len(text)} bytes, {max_bytes} at most")
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
     except UnicodeDecodeError as error:

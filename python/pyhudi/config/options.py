@@ -232,8 +232,7 @@ def check_options(
             raise option_error(name, KNOWN_OPTIONS, CREATE_OPTIONS)
         checked[name] = str(value).lower() if isinstance(value, bool) else str(value)
         if not is_whole(name) or not is_whole(checked[name]):
-            msg = f"{name!a} is {value!a}: it contains half of a surrogate pair"
-            raise ConfigError(msg)
+            raise ConfigError(f"{name!a} is {value!a}: it contains half of a surrogate pair")
     if bool(checked.get(DELETE_FIELD)) != bool(checked.get(DELETE_MARKER)):
         msg = f"only one of {DELETE_FIELD} and {DELETE_MARKER} is given"
         raise ConfigError(msg, hint="Give both: the column, and the text that marks deletes.")

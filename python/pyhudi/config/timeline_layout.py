@@ -87,8 +87,7 @@ class TimelineLayout:
         if not self.completion_in_name:
             return f"{time}.{done}"
         if completion_time is None:
-            msg = f"the completed {done} {time} has no completion time"
-            raise ValueError(msg)
+            raise ValueError(f"the completed {done} {time} has no completion time")
         return f"{time}_{completion_time}.{done}"
 
     def path(self, name: str) -> str:

@@ -16,32 +16,26 @@ from pyhudi.suggestions import did_you_mean
 _NEAR = 0.9
 """Minimum share of common letters at which a name counts as a misspelling of another."""
 
+_DATASOURCE = "hoodie.datasource.write."
+_TABLE = "hoodie.table."
 ARGUMENTS: tuple[tuple[Names, str, str], ...] = (
+    ((f"{_DATASOURCE}recordkey.field", f"{_TABLE}recordkey.fields"), "create_table", "key"),
     (
-        ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields"),
-        "create_table",
-        "key",
-    ),
-    (
-        ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields"),
+        (f"{_DATASOURCE}partitionpath.field", f"{_TABLE}partition.fields"),
         "create_table",
         "partition_by",
     ),
     (
         (
-            "hoodie.datasource.write.precombine.field",
-            "hoodie.table.ordering.fields",
-            "hoodie.table.precombine.field",
+            f"{_DATASOURCE}precombine.field",
+            f"{_TABLE}ordering.fields",
+            f"{_TABLE}precombine.field",
         ),
         "create_table",
         "order_by",
     ),
     (
-        (
-            "hoodie.datasource.write.table.type",
-            "hoodie.datasource.write.storage.type",
-            "hoodie.table.type",
-        ),
+        (f"{_DATASOURCE}table.type", f"{_DATASOURCE}storage.type", f"{_TABLE}type"),
         "create_table",
         "type",
     ),
@@ -89,65 +83,41 @@ _EQUIVALENTS: dict[Names, str] = {
 _HINTS = {name: hint for names, hint in _EQUIVALENTS.items() for name in as_tuple(names)}
 
 _PARTS = {
-    "compaction of data tables": (
-        "hoodie.compact.",
-        "hoodie.compaction.",
-        "hoodie.log.compaction.",
-        "hoodie.datasource.compaction.",
-    ),
-    "compaction by time": ("hoodie.metadata.compact.max.delta.seconds",),
-    "clustering": ("hoodie.clustering.", "hoodie.datasource.clustering.", "hoodie.layout."),
-    "cleaning of data tables": ("hoodie.clean.", "hoodie.cleaner."),
-    "archiving of data tables": ("hoodie.archive.", "hoodie.commits.archival."),
-    "rollback settings": ("hoodie.rollback.",),
-    "locks and concurrency control": (
-        "hoodie.write.lock.",
-        "hoodie.write.concurrency.",
-        "hoodie.optimistic.",
-    ),
+    "compaction of data tables": "compact. compaction. log.compaction. datasource.compaction.",
+    "compaction by time": "metadata.compact.max.delta.seconds",
+    "clustering": "clustering. datasource.clustering. layout.",
+    "cleaning of data tables": "clean. cleaner.",
+    "archiving of data tables": "archive. commits.archival.",
+    "rollback settings": "rollback.",
+    "locks and concurrency control": "write.lock. write.concurrency. optimistic.",
     "synchronisation with catalogs": (
-        "hoodie.datasource.hive_sync.",
-        "hoodie.datasource.meta.sync.",
-        "hoodie.datasource.meta_sync.",
-        "hoodie.meta.sync.",
-        "hoodie.meta_sync.",
+        "datasource.hive_sync. datasource.meta.sync. datasource.meta_sync. meta.sync. meta_sync."
     ),
-    "metrics": ("hoodie.metrics.",),
-    "timeline and metadata servers": (
-        "hoodie.embed.timeline.",
-        "hoodie.filesystem.",
-        "hoodie.metaserver.",
-        "hoodie.table.service.",
-    ),
-    "streamer": ("hoodie.deltastreamer.", "hoodie.streamer."),
-    "error tables": ("hoodie.errortable.",),
-    "memory settings": ("hoodie.memory.", "hoodie.common.spillable."),
-    "base files other than Parquet": ("hoodie.hfile.", "hoodie.lance."),
-    "validators": ("hoodie.precommit.", "hoodie.prewrite."),
-    "bootstrapping": ("hoodie.bootstrap.",),
-    "Spark data source": ("hoodie.datasource.read.", "hoodie.spark.", "hoodie.sql."),
+    "metrics": "metrics.",
+    "timeline and metadata servers": "embed.timeline. filesystem. metaserver. table.service.",
+    "streamer": "deltastreamer. streamer.",
+    "error tables": "errortable.",
+    "memory settings": "memory. common.spillable.",
+    "base files other than Parquet": "hfile. lance.",
+    "validators": "precommit. prewrite.",
+    "bootstrapping": "bootstrap.",
+    "Spark data source": "datasource.read. spark. sql.",
     "parallelism of shuffles": (
-        "hoodie.upsert.shuffle.",
-        "hoodie.insert.shuffle.",
-        "hoodie.bulkinsert.shuffle.",
-        "hoodie.delete.shuffle.",
+        "upsert.shuffle. insert.shuffle. bulkinsert.shuffle. delete.shuffle."
     ),
 }
-"""Parts of Apache Hudi without options in pyhudi, and the prefixes of their names."""
+"""Parts of Apache Hudi without options in pyhudi, and prefixes of their names after `hoodie.`."""
 
 _MERGING = (
-    "hoodie.payload.",
-    "hoodie.compaction.payload.",
-    "hoodie.compaction.record.merger.",
-    "hoodie.record.merge.",
-    "hoodie.write.record.merge.",
-    "hoodie.write.partial.update.",
-    "hoodie.table.partial.update.",
-    "hoodie.table.legacy.payload.",
-    "hoodie.datasource.write.payload.",
-    "hoodie.datasource.write.record.merger.",
+    "payload. compaction.payload. compaction.record.merger. record.merge. write.record.merge. "
+    "write.partial.update. table.partial.update. table.legacy.payload. datasource.write.payload. "
+    "datasource.write.record.merger."
 )
 """Prefixes of options about the winner among records of a key: without them rows are wrong."""
+
+
+def _has_prefix(name: str, prefixes: str) -> bool:
+    return name.startswith(tuple(f"hoodie.{prefix}" for prefix in prefixes.split()))
 
 
 def option_error(
@@ -164,7 +134,7 @@ def option_error(
         )
     if name in _HINTS:
         return ConfigError(f"pyhudi has no option {name!r}", hint=_HINTS[name])
-    if name.startswith(_MERGING):
+    if _has_prefix(name, _MERGING):
         return UnsupportedTableFeature(
             f"the option {name!r} sets how records are merged; pyhudi does not support it",
             hint="Write to the table with Apache Hudi, or give create_table another of "
@@ -176,7 +146,7 @@ def option_error(
     if meant:
         return ConfigError(f"the option {name!r} is unknown", hint=meant)
     for part, prefixes in _PARTS.items():
-        if name.startswith(prefixes):
+        if _has_prefix(name, prefixes):
             return ConfigError(
                 f"the option {name!r} belongs to Apache Hudi's {part}; pyhudi has no such option",
                 hint="Leave it out: it would have no effect.",

@@ -143,8 +143,7 @@ def _check_batch(batch: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Ta
         raise ConfigError(msg, hint=_HINT)
     if schema is not None and not batch.schema.equals(schema):
         columns, first = _describe_schema(batch.schema), _describe_schema(schema)
-        msg = f"a batch has the columns {columns}, the first had {first}"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"a batch has the columns {columns}, the first had {first}")
     return batch
 
 
@@ -203,8 +202,7 @@ def _wrap_errors(what: str, hint: str = "") -> Iterator[None]:
     except HudiError:
         raise
     except Exception as error:
-        msg = f"{what}: {_first_line(error)}"
-        raise ConfigError(msg, hint=hint) from error
+        raise ConfigError(f"{what}: {_first_line(error)}", hint=hint) from error
 
 
 def _first_line(error: BaseException) -> str:

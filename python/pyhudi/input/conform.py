@@ -93,8 +93,7 @@ def _names(names: list[str]) -> str:
 
 def _column(column: pa.ChunkedArray[Any], field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
     if column.null_count and not field.nullable:
-        msg = f"column {field.name!r} has nulls, but the table requires a value"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {field.name!r} has nulls, but the table requires a value")
     return cast_exactly(column, field)
 
 

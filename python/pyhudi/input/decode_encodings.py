@@ -39,8 +39,7 @@ def check_names(schema: pa.Schema) -> None:
     names = schema.names
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
-        msg = f"the data have more than one column {', '.join(map(repr, repeated))}"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"the data have more than one column {', '.join(map(repr, repeated))}")
 
 
 def check_depth(field: pa.Field[Any], max_levels: int) -> None:

@@ -28,8 +28,7 @@ def literal(value: Any, data_type: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
         scalar = pa.scalar(value, data_type)
     except (*CAST_ERRORS, OverflowError, TypeError, ValueError) as error:
-        msg = f"{what}: {format_value(value)} is no {data_type}: {error}"
-        raise SchemaMismatch(msg) from error
+        raise SchemaMismatch(f"{what}: {format_value(value)} is no {data_type}: {error}") from error
     if not _is_kept(value, scalar.as_py()):
         msg = f"{what}: {format_value(value)} is no {data_type}: it would become {scalar.as_py()!r}"
         raise SchemaMismatch(msg)

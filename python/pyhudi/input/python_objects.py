@@ -210,8 +210,7 @@ def _tensor_column(values: Any) -> Column:
     if array.ndim == 1:
         return pa.array(array)
     if array.ndim != _ROWS_AND_ITEMS:
-        msg = f"it has {array.ndim} dimensions"
-        raise ValueError(msg)
+        raise ValueError(f"it has {array.ndim} dimensions")
     return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
 
 

@@ -54,8 +54,7 @@ def vector(dimension: int, element: Element = "float") -> VectorType:
     """
     data_type = _ELEMENTS.get(element)
     if data_type is None:
-        msg = f"element is {element!r}"
-        raise ConfigError(msg, hint='Pass "float", "double" or "int8".')
+        raise ConfigError(f"element is {element!r}", hint='Pass "float", "double" or "int8".')
     max_dimension = _MAX_BYTES * 8 // data_type.bit_width
     if type(dimension) is not int or not 0 < dimension <= max_dimension:
         msg = f"dimension is {dimension!r}"

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
 from pyhudi.config.options import ReadOptions
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.slice_pruning import places_of
-from pyhudi.schema.key_predicates import RECORD_KEY, find_allowed_values, find_record_keys
+from pyhudi.schema.key_predicates import find_allowed_values, find_record_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta
 from pyhudi.slices.file_slices import FileSlices

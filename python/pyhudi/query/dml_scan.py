@@ -17,6 +17,7 @@ from pyhudi.query.file_pruning import plan_scan
 from pyhudi.schema.key_generator import KeySpec
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import Where
+from pyhudi.schema.table_schema import root_columns
 from pyhudi.slices.file_size_checks import check_listed, checks_sizes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import (
@@ -42,8 +43,7 @@ def plan_select(
     as `parse_where` does.
     """
     if where is None:
-        msg = "where is missing"
-        raise ConfigError(msg, hint='Pass a filter, or where="true" for all rows.')
+        raise ConfigError("where is missing", hint='Pass a filter, or where="true" for all rows.')
     read = replace(table, as_text=text_columns(table.config, table.columns))
     projected = scan_schema(read)
     condition = parse_where(
@@ -84,9 +84,7 @@ def _request(
         return ScanRequest(output=columns, where=where, memory_limit=memory_limit)
     if keys is None:
         raise AssertionError
-    names = table.columns.names
-    roots = [name if name in names else name.split(".")[0] for name in keys.key_fields]
-    needed = tuple(dict.fromkeys((*columns, *roots)))
+    needed = tuple(dict.fromkeys((*columns, *root_columns(table.columns, keys.key_fields))))
     return ScanRequest(output=needed, where=where, memory_limit=memory_limit)
 
 

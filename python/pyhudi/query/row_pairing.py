@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pyhudi.schema.table_schema import is_meta
+from pyhudi.schema.table_schema import is_meta, root_columns
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import (
     MergeRule,
@@ -73,16 +73,10 @@ def plan_side(
     """
     if slice_ is None:
         return None
-    needed = tuple(dict.fromkeys((*columns, *_roots(table))))
+    keys = root_columns(table.columns, key_columns(table.config))
+    needed = tuple(dict.fromkeys((*columns, *keys)))
     request = ScanRequest(output=needed, memory_limit=memory_limit)
     return slice_tasks(table, request, [slice_], rule)[0]
-
-
-def _roots(table: TableSnapshot) -> list[str]:
-    """Return the columns of the record key: for a nested field the column around it."""
-    names = table.columns.names
-    fields = key_columns(table.config)
-    return [name if name in names else name.partition(".")[0] for name in fields]
 
 
 def bucket_count(buffered_bytes: int, limit: int) -> int:

@@ -111,21 +111,18 @@ def _in_fields(
 
     def of_slot(slot: Slot) -> Slot:
         if not isinstance(slot.column_type, Struct):
-            msg = f"there is no column {path!r}: {slot.name!r} has no fields"
-            raise SchemaMismatch(msg)
+            raise SchemaMismatch(f"there is no column {path!r}: {slot.name!r} has no fields")
         return replace(slot, column_type=change(slot.column_type))
 
     if not steps and path.startswith(META_PREFIX) and path != IS_DELETED:
-        msg = f"column {path!r} is a meta column of Hudi"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {path!r} is a meta column of Hudi")
     return change(tree.root) if not steps else _at(tree, steps, path, of_slot)
 
 
 def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
     """Return the root with a changed slot at `steps`."""
     if steps[0].startswith(META_PREFIX) and steps[0] != IS_DELETED:
-        msg = f"column {steps[0]!r} is a meta column of Hudi"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {steps[0]!r} is a meta column of Hudi")
     parts = _below(tree.root, steps, path, change)
     return replace(tree.root, fields=parts)
 
@@ -181,20 +178,17 @@ def _add_column(struct: Struct, change: Add, name: str, rules: Rules) -> Struct:
 
 def _check_new_name(struct: Struct, name: str, path: str, except_for: str = "") -> None:
     if not name or (name.startswith(META_PREFIX) and name != IS_DELETED):
-        msg = f"{name!r} is not a valid column name"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"{name!r} is not a valid column name")
     check_name(name, path[: path.rfind(".") + 1] + name)
     for slot in struct.fields:
         if slot.name.lower() == name.lower() and slot.name != except_for:
-            msg = f"there is a column {slot.name!r} next to {path!r} already"
-            raise SchemaMismatch(msg)
+            raise SchemaMismatch(f"there is a column {slot.name!r} next to {path!r} already")
 
 
 def _rename_column(struct: Struct, change: Rename, name: str) -> Struct:
     at = _index(struct, name, change.path)
     if "." in change.name:
-        msg = f"{change.name!r} is not a valid name: a column stays in its struct"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"{change.name!r} is not a valid name: a column stays in its struct")
     _check_new_name(struct, change.name, change.path, except_for=name)
     if name == change.path:
         _check_reserved_name(change)
@@ -215,8 +209,7 @@ def _drop_column(struct: Struct, change: Drop, name: str) -> Struct:
     at = _index(struct, name, change.path)
     fields = struct.fields[:at] + struct.fields[at + 1 :]
     if all(slot.name.startswith(META_PREFIX) for slot in fields):
-        msg = f"column {change.path!r} is the last one"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {change.path!r} is the last one")
     return replace(struct, fields=fields)
 
 
@@ -242,8 +235,7 @@ def _insert_slot(struct: Struct, slot: Slot, position: Position, path: str) -> S
     else:
         at = len(fields)
     if at < len(fields) and fields[at].name.startswith(META_PREFIX):
-        msg = f"column {path!r} cannot be moved among Hudi's meta columns"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {path!r} cannot be moved among Hudi's meta columns")
     return replace(struct, fields=(*fields[:at], slot, *fields[at:]))
 
 
@@ -255,8 +247,7 @@ def _column_type(
 ) -> ColumnType:
     """Convert an Arrow type to a column type."""
     if pa.types.is_null(data_type):
-        msg = f"column {path!r} has no type"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {path!r} has no type")
     avro = avro_schema(plain_schema(pa.schema([pa.field(name, data_type)])), *_split_path(record))
     return read_type(json.loads(avro)["fields"][0], all_types=rules.all_types)
 
@@ -269,8 +260,7 @@ def _split_path(full: str) -> tuple[str, str]:
 def _change_type(slot: Slot, change: ChangeType, rules: Rules) -> Slot:
     column_type = _column_type(slot.name, change.data_type, change.path, rules, record=rules.record)
     if not isinstance(slot.column_type, Plain) or not isinstance(column_type, Plain):
-        msg = f"column {change.path!r} is nested: change its fields one by one"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"column {change.path!r} is nested: change its fields one by one")
     old, new = slot.column_type.simple, column_type.simple
     if old == new:
         # In some releases, internal schemas have one type `timestamp` for all units.

@@ -25,8 +25,7 @@ class Position:
     def check(self) -> None:
         """Raise `ConfigError` if it names several positions."""
         if sum((self.first, self.after is not None, self.before is not None)) > 1:
-            msg = "first, after and before cannot be combined"
-            raise ConfigError(msg)
+            raise ConfigError("first, after and before cannot be combined")
 
 
 @dataclass(frozen=True)

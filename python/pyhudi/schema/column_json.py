@@ -52,8 +52,7 @@ class ColumnReader:
         if isinstance(avro, str):
             return _plain(avro, avro, internal, all_types=self._all_types)
         if isinstance(avro, list):
-            msg = f"the table's schema has the union {json.dumps(avro)}"
-            raise UnsupportedTableFeature(msg)
+            raise UnsupportedTableFeature(f"the table's schema has the union {json.dumps(avro)}")
         name = avro["type"]
         if name not in ("array", "map", "record"):
             return _plain(name, avro, internal, all_types=self._all_types)

@@ -40,8 +40,7 @@ class ColumnTree:
         document = json.loads(internal) if internal else {}
         root = ColumnReader(all_types).root(json.loads(avro), document)
         if not isinstance(root, Struct):
-            msg = "the table's Avro schema is not a record"
-            raise UnsupportedTableFeature(msg)
+            raise UnsupportedTableFeature("the table's Avro schema is not a record")
         max_id = max((NEW, *(slot.id for slot in _slots(root)), *_key_ids(root)))
         return cls(root, max(max_id, int(document.get("max_column_id", NEW)))).assign_ids()
 

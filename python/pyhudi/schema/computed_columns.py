@@ -71,5 +71,4 @@ def project_values(table: pa.Table, expressions: Mapping[str, pc.Expression]) ->
     try:
         return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
-        msg = f"a value cannot be set: {error}"
-        raise SchemaMismatch(msg) from error
+        raise SchemaMismatch(f"a value cannot be set: {error}") from error

@@ -38,8 +38,7 @@ _WIDER = {
 def check_mode(mode: str) -> None:
     """Raise `ConfigError` for an invalid `SchemaMode`."""
     if mode not in SCHEMA_MODES:
-        msg = f"schema_mode is {mode!r}"
-        raise ConfigError(msg, hint='Pass "strict" or "merge".')
+        raise ConfigError(f"schema_mode is {mode!r}", hint='Pass "strict" or "merge".')
 
 
 def evolve(
@@ -151,8 +150,7 @@ def _number(avro_type: str, data_type: pa.DataType, path: str, fixed: Mapping[st
         return avro_type
     if path in fixed:
         types = f"{avro_type} in the table and {required} in the data"
-        msg = f"column {path!r} is {types}: it cannot change"
-        raise SchemaMismatch(msg, hint=fixed[path])
+        raise SchemaMismatch(f"column {path!r} is {types}: it cannot change", hint=fixed[path])
     return required
 
 

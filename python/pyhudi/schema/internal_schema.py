@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -77,12 +76,6 @@ class Evolution:
     versions: tuple[tuple[str, int | None], ...]
     """The first instant of each map, oldest first; None: the files name the columns as the table
     does. Files before the first are of the first."""
-
-    def map_at(self, instant: str) -> Map | None:
-        """Return the columns' sources in files of an instant; None if all names agree."""
-        at_ = bisect_right(self.versions, instant, key=lambda version: version[0])
-        index = self.versions[max(at_ - 1, 0)][1]
-        return None if index is None else self.maps[index]
 
 
 @dataclass(frozen=True)

@@ -353,13 +353,11 @@ def column_at(rows: pa.Table, path: str) -> pa.ChunkedArray[Any]:
     """Return the column of a name or dotted path. Raises `SchemaMismatch` if it does not exist."""
     names = [path] if path in rows.column_names else path.split(".")
     if names[0] not in rows.column_names:
-        msg = f"there is no column {path!r}"
-        raise SchemaMismatch(msg)
+        raise SchemaMismatch(f"there is no column {path!r}")
     column: pa.ChunkedArray[Any] = rows.column(names[0])
     for name in names[1:]:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
-            msg = f"there is no column {path!r}"
-            raise SchemaMismatch(msg)
+            raise SchemaMismatch(f"there is no column {path!r}")
         column = pc.struct_field(column, name)
     return column
 

@@ -12,12 +12,11 @@ from itertools import product
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.input.type_tests import is_text
 from pyhudi.schema.key_generator import _is_plain
 from pyhudi.schema.predicates import Conjunct
-
-RECORD_KEY = "_hoodie_record_key"
 
 MAX_KEYS = 100_000
 """A filter that allows more keys is not used for lookups."""

@@ -60,8 +60,7 @@ class _Sql(Dialect):
 
         def _parse_as_command(self, start: Any) -> Any:
             """Refuse statements that sqlglot does not know; it would print a warning."""
-            msg = f"{start.text} begins a statement"
-            raise ParseError(msg)
+            raise ParseError(f"{start.text} begins a statement")
 
 
 def parse_one(sql: str, what: str, *, hint: str = "") -> Any:

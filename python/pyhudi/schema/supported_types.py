@@ -7,7 +7,7 @@ have is refused with its path, and with what to do instead.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -81,45 +81,46 @@ def check_written(schema: pa.Schema, options: WriteOptions) -> None:
             msg = f"column {field.name!r}: names that begin with {OWN_PREFIX} are reserved"
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
         if options.old_lists:
-            _check_lists(field.type, field.name)
+            _check_lists(field)
         if options.extension == ORC_EXTENSION:
-            _check_times(field.type, field.name)
+            _check_times(field)
             if is_vector(field):
                 msg = f"{BASE_FILE_FORMAT} is ORC: column {field.name!r} is a VECTOR"
                 raise UnsupportedTableFeature(msg, hint="Make a table of Parquet files.")
 
 
-def _check_times(data_type: pa.DataType, path: str) -> None:
+def _check_times(column: pa.Field[Any]) -> None:
     """Refuse times in ORC: Hudi's readers interpret them differently."""
-    if pa.types.is_timestamp(data_type) or pa.types.is_time(data_type):
-        msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {data_type}"
-        hint = "Hudi's releases disagree on times in ORC. Use Parquet files."
-        raise UnsupportedTableFeature(msg, hint=hint)
-    for field in data_type.fields if pa.types.is_struct(data_type) else ():
-        _check_times(field.type, f"{path}.{field.name}")
-    if pa.types.is_map(data_type):
-        _check_times(data_type.item_type, f"{path}.value")
-    elif is_list(data_type):
-        _check_times(data_type.value_type, f"{path}.element")
+    for path, data_type in _types_in(column.name, column.type):
+        if pa.types.is_timestamp(data_type) or pa.types.is_time(data_type):
+            msg = f"{BASE_FILE_FORMAT} is ORC: column {path!r} is {data_type}"
+            hint = "Hudi's releases disagree on times in ORC. Use Parquet files."
+            raise UnsupportedTableFeature(msg, hint=hint)
 
 
-def _check_lists(data_type: pa.DataType, path: str) -> None:
+def _check_lists(column: pa.Field[Any]) -> None:
     """Refuse lists that the Parquet library does not read back from the two-level form."""
-    if pa.types.is_struct(data_type):
-        for field in data_type:
-            _check_lists(field.type, f"{path}.{field.name}")
-    elif pa.types.is_map(data_type):
-        _check_lists(data_type.item_type, f"{path}.value")
-    elif is_list(data_type):
-        inner = data_type.value_type
-        if is_list(inner) and is_list(inner.value_type):
+    for path, data_type in _types_in(column.name, column.type):
+        inner = data_type.value_type if is_list(data_type) else data_type
+        if inner is not data_type and is_list(inner) and is_list(inner.value_type):
             msg = f"column {path!r} is {data_type}: lists nested three deep cannot be read back"
             raise UnsupportedTableFeature(
                 msg,
                 hint="Make some elements structs with the list as a field, or give the option "
                 "parquet.avro.write-old-list-structure=false here and to every other writer.",
             )
-        _check_lists(inner, f"{path}.element")
+
+
+def _types_in(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield a type and all types in it, with their paths; keys of maps are strings."""
+    yield path, data_type
+    if pa.types.is_struct(data_type):
+        for field in data_type:
+            yield from _types_in(f"{path}.{field.name}", field.type)
+    elif pa.types.is_map(data_type):
+        yield from _types_in(f"{path}.value", data_type.item_type)
+    elif is_list(data_type):
+        yield from _types_in(f"{path}.element", data_type.value_type)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -133,8 +134,7 @@ def _check_fields(fields: Iterable[pa.Field[Any]], path: str) -> None:
         check_name(field.name, where)
         other = by_case.get(field.name.lower())
         if other == field.name:
-            msg = f"there is more than one column {where!r}"
-            raise SchemaMismatch(msg, hint="Rename one.")
+            raise SchemaMismatch(f"there is more than one column {where!r}", hint="Rename one.")
         if other is not None:
             msg = f"the columns {path + other!r} and {where!r} differ only in case"
             raise SchemaMismatch(msg, hint="Spark does not tell such columns apart: rename one.")

@@ -7,7 +7,7 @@ No rows are read here, and the Rust core translates types. Order of the sources 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,23 +16,15 @@ import pyarrow as pa
 from pyhudi.config.actions import COMMIT_ACTIONS, Instant
 from pyhudi.config.bounded_json import MAX_SCHEMA, parse_json
 from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.semi_structured import is_variant
 from pyhudi.schema.internal_schema import Evolution, SchemaHistory, find_history
 from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import CommitMetadata, Timeline
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.time_travel import schema_before_start
-
-META_FIELDS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
-"""Columns that Hudi puts in front of every row."""
 
 OPERATION_FIELD = "_hoodie_operation"
 """A sixth meta column, of tables with a change log."""
@@ -64,7 +56,7 @@ class TableSchema:
 
 def is_meta(name: str) -> bool:
     """Return whether a column of this name is a meta column."""
-    return name in META_FIELDS or name == OPERATION_FIELD
+    return name in META_COLUMNS or name == OPERATION_FIELD
 
 
 def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
@@ -81,6 +73,11 @@ def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
             return None
         field = field.type.field(at)
     return field
+
+
+def root_columns(schema: pa.Schema, paths: Iterable[str]) -> list[str]:
+    """Return the columns that have the values of names or dotted paths."""
+    return [path if path in schema.names else path.split(".", 1)[0] for path in paths]
 
 
 def within_collection(schema: pa.Schema, path: str) -> bool:
@@ -159,8 +156,7 @@ def table_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> T
     try:
         bare, arrow = _bare_and_arrow(avro, config)
     except (CorruptTable, SchemaMismatch) as error:
-        msg = f"{where}: {error}"
-        raise CorruptTable(msg, file=where) from error
+        raise CorruptTable(f"{where}: {error}", file=where) from error
     history = find_history(storage, timeline, newest)
     return TableSchema(bare, arrow, history.evolution(arrow) if history else None, history)
 
@@ -203,12 +199,8 @@ def _bare_and_arrow(avro: str, config: TableConfig) -> tuple[str, pa.Schema]:
         avro = _with_partition_columns(avro, record, config.partition_fields)
     bare = _native.without_meta_fields(avro)
     whole = _native.with_meta_fields(avro) if config.populate_meta_fields else bare
-    return bare, _meta_first(_native.arrow_schema(whole))
-
-
-def _meta_first(schema: pa.Schema) -> pa.Schema:
-    meta = [field for field in schema if is_meta(field.name)]
-    return pa.schema([*meta, *(field for field in schema if not is_meta(field.name))])
+    meta_first = sorted(_native.arrow_schema(whole), key=lambda field: not is_meta(field.name))
+    return bare, pa.schema(meta_first)
 
 
 def _schema_of_commits(timeline: Timeline) -> tuple[Instant | None, str | None]:
@@ -231,7 +223,8 @@ def _schema_of_creation(config: TableConfig) -> str | None:
 def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, str]:
     """Return the schema that the newest file of a commit records."""
     for instant in reversed(timeline.filter_completed(*COMMIT_ACTIONS)):
-        for path in _files_of_commit(timeline.commit_metadata(instant)):
+        paths = [stat.path for stat in timeline.commit_metadata(instant).write_stats]
+        for path in filter(None, paths):
             schema = _schema_of_file(storage, path)
             if schema:
                 return path, schema
@@ -239,11 +232,6 @@ def _schema_of_newest_file(storage: Storage, timeline: Timeline) -> tuple[str, s
         "the table has no schema yet: no commit, no hoodie.table.create.schema",
         hint="Write to it once, or create it with a schema.",
     )
-
-
-def _files_of_commit(metadata: CommitMetadata) -> list[str]:
-    paths = [stat.path for stats in metadata.partition_to_write_stats.values() for stat in stats]
-    return [path for path in paths if path]
 
 
 def _schema_of_file(storage: Storage, path: str) -> str | None:
@@ -299,12 +287,12 @@ def schema_defaults(avro: str, schema: pa.Schema) -> pa.RecordBatch | None:
                 "cannot compare values",
             )
         defaults[name] = (
-            pa.nulls(1, data_type) if _of_bytes(data_type) else _default(default, data_type, name)
+            pa.nulls(1, data_type) if _has_bytes(data_type) else _default(default, data_type, name)
         )
     return pa.RecordBatch.from_pydict(defaults) if defaults else None
 
 
-def _of_bytes(data_type: pa.DataType) -> bool:
+def _has_bytes(data_type: pa.DataType) -> bool:
     tests = (pa.types.is_binary, pa.types.is_fixed_size_binary, pa.types.is_decimal)
     return any(test(data_type) for test in tests)
 

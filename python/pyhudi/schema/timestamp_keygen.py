@@ -283,8 +283,7 @@ def _utc(local: pa.Array[Any], offsets: pa.Array[Any], zone: str) -> pa.Array[An
     try:
         zoned = pc.assume_timezone(unzoned, zone, ambiguous="earliest", nonexistent="raise")
     except pa.ArrowInvalid as error:
-        msg = f"a date does not exist in the time zone {zone}: {error}"
-        raise SchemaMismatch(msg) from error
+        raise SchemaMismatch(f"a date does not exist in the time zone {zone}: {error}") from error
     return pc.coalesce(by_offset, zoned.cast(pa.int64()))
 
 

@@ -54,8 +54,7 @@ def check_virtual_keys(config: TableConfig) -> None:
     elif config.cdc_enabled:
         problem = "hoodie.table.cdc.enabled is true"
     if problem:
-        msg = f"{VIRTUAL} and {problem}"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
+        raise UnsupportedTableFeature(f"{VIRTUAL} and {problem}", hint=_HINT)
 
 
 def check_virtual_types(config: TableConfig, schema: pa.Schema) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import write_base
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.read import open_counted, spec_of_matches
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, rewrite_tasks
 from pyhudi.slices.write_tasks import NewFiles, WriteTarget
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
@@ -56,16 +56,11 @@ def cluster_tasks(
     """
     logs = max(memory_limit // _FOR_LOGS, 1)
     request = ScanRequest(tuple(table.columns.names), memory_limit=logs, two_threads=True)
-    rule = merge_rule(table)
     return [
         ClusterTask(
             target,
             group.partition,
-            # Files keep stored values, even if scans return the value in the partition path.
-            tuple(
-                replace(read, path_values=(), as_text=())
-                for read in slice_tasks(table, request, group.slices, rule)
-            ),
+            tuple(rewrite_tasks(table, request, group.slices)),
             table.clock.uuid(),
             sort_columns,
             layout,
@@ -81,8 +76,7 @@ def cluster_group(task: ClusterTask, attempt: Attempt) -> tuple[WriteStat, ...]:
     stats, merged = write_sorted(task, attempt)
     written = sum(stat.num_writes for stat in stats)
     if merged != written:
-        msg = f"{merged} rows were read and {written} were written"
-        raise AssertionError(msg)
+        raise AssertionError(f"{merged} rows were read and {written} were written")
     return stats
 
 

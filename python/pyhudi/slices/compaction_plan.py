@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
+from pyhudi.slices.read_tasks import ReadTask, ScanRequest, rewrite_tasks
 from pyhudi.slices.write_tasks import WriteTarget
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -97,6 +97,4 @@ def compact_tasks(
     `UnsupportedTableFeature` for an unsupported merge rule.
     """
     request = ScanRequest(output=tuple(table.columns.names), memory_limit=memory_limit)
-    reads = slice_tasks(table, request, slices, merge_rule(table))
-    # Files keep stored values, even if scans return the value in the partition path.
-    return [CompactTask(target, replace(read, path_values=(), as_text=())) for read in reads]
+    return [CompactTask(target, read) for read in rewrite_tasks(table, request, slices)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.slice_builder import groups_of_plan
+from pyhudi.slices.slice_builder import GroupKey, groups_of_plan
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline import Timeline
 
@@ -36,28 +36,24 @@ def file_groups(
     return groups
 
 
-def pending_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
+def pending_compactions(timeline: Timeline) -> dict[GroupKey, str]:
     """Return partition path and file id of groups with a pending compaction, and its instant."""
-    return {
-        key: instant.requested
-        for instant in timeline.pending(COMPACTION)
-        for key in groups_of_plan(timeline.plan(instant))
-    }
+    return _groups_in_plans(timeline, COMPACTION)
 
 
-def pending_log_compactions(timeline: Timeline) -> dict[tuple[str, str], str]:
+def pending_log_compactions(timeline: Timeline) -> dict[GroupKey, str]:
     """Return partition path and file id of groups with a pending log compaction."""
-    return {
-        key: instant.requested
-        for instant in timeline.pending(LOG_COMPACTION)
-        for key in groups_of_plan(timeline.plan(instant))
-    }
+    return _groups_in_plans(timeline, LOG_COMPACTION)
 
 
-def pending_clusterings(timeline: Timeline) -> dict[tuple[str, str], str]:
+def pending_clusterings(timeline: Timeline) -> dict[GroupKey, str]:
     """Return partition path and file id of groups with a pending clustering, and its instant."""
+    return _groups_in_plans(timeline, CLUSTERING, REPLACE_COMMIT)
+
+
+def _groups_in_plans(timeline: Timeline, *actions: str) -> dict[GroupKey, str]:
     return {
         key: instant.requested
-        for instant in timeline.pending(CLUSTERING, REPLACE_COMMIT)
+        for instant in timeline.pending(*actions)
         for key in groups_of_plan(timeline.plan(instant))
     }

@@ -122,11 +122,6 @@ class GivenFiles:
                 yield path, self._files[path]
 
 
-def list_partitions(storage: Storage) -> list[str]:
-    """Return the paths of all partitions, sorted; [""] for an unpartitioned table with data."""
-    return sorted(partition for partition, _ in walk_partitions(storage))
-
-
 def list_files(
     storage: Storage, partitions: PartitionFilter | None = None
 ) -> Iterator[tuple[str, list[Entry]]]:

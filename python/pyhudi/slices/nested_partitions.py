@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-import pyarrow.types as at
 
 from pyhudi.config.property_names import SLASH_DATES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch
+from pyhudi.input.type_tests import is_text
 from pyhudi.schema.table_schema import field_at
 from pyhudi.slices.listing import is_marked, walk_partitions
 from pyhudi.storage.storage import Storage
@@ -55,7 +55,7 @@ def _escapes_slashes(config: TableConfig, options: Iterable[str]) -> bool:
 
 def _may_be_text(columns: pa.Schema, name: str) -> bool:
     field = field_at(columns, name)
-    return field is None or bool(at.is_string(field.type) or at.is_large_string(field.type))
+    return field is None or is_text(field.type)
 
 
 def check_not_nested(storage: Storage, partition: str, levels: int) -> None:

@@ -81,21 +81,25 @@ def read_stored(
     target: WriteTarget, stored: FileSlice, columns: list[str], keys: pa.Array[Any]
 ) -> _native.BatchReader:
     """Read rows of a slice; those with other keys may be left out."""
-    reader, _ = _native.read_slice(
-        target.storage.native,
-        base=stored.base.path if stored.base else None,
-        logs=[log.path for log in stored.logs],
-        schema=target.schema,
-        columns=columns,
-        merge_mode=target.merge_mode,
-        ordering_fields=target.merge_ordering,
-        delete_field=target.merge.delete_field,
-        delete_marker=target.merge.delete_marker,
-        field_rules=field_rules(target.fields, target.schema),
-        valid_instants=target.valid_instants,
-        timeline_start=target.timeline_start,
-        filters=[(RECORD_KEY, "in", keys)],
-        evolution=file_names(target.evolution, stored),
-        bootstrap=source_spec(target.storage, stored, target.schema, columns),
-    )
-    return reader
+    spec = slice_to_merge(target, stored, columns)
+    spec["filters"] = [(RECORD_KEY, "in", keys)]
+    return _native.read_slice(target.storage.native, **spec)[0]
+
+
+def slice_to_merge(target: WriteTarget, stored: FileSlice, columns: list[str]) -> _native.SliceSpec:
+    """Return the files of a slice and the merge rule of the table, for the core."""
+    return {
+        "base": stored.base.path if stored.base else None,
+        "logs": [log.path for log in stored.logs],
+        "schema": target.schema,
+        "columns": columns,
+        "merge_mode": target.merge_mode,
+        "ordering_fields": target.merge_ordering,
+        "delete_field": target.merge.delete_field,
+        "delete_marker": target.merge.delete_marker,
+        "field_rules": field_rules(target.fields, target.schema),
+        "valid_instants": target.valid_instants,
+        "timeline_start": target.timeline_start,
+        "evolution": file_names(target.evolution, stored),
+        "bootstrap": source_spec(target.storage, stored, target.schema, columns),
+    }

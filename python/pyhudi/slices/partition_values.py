@@ -17,6 +17,7 @@ import pyarrow.types as at
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.input.type_tests import is_number, is_text
 from pyhudi.schema.key_generator import NULL_PARTITION
 from pyhudi.schema.predicate_comparisons import order_key
 from pyhudi.schema.predicate_literals import OPERATORS
@@ -24,7 +25,6 @@ from pyhudi.schema.predicates import Conjunct
 from pyhudi.table.scan_columns import TIMESTAMP_GENERATORS
 
 _OLD_NULL_PARTITION = "default"
-_LAST_VERSION_WITH_OLD_NULL = 4
 _ESCAPED = re.compile("%([0-9A-Fa-f]{2})")
 _PLAIN_GENERATORS = frozenset({"SIMPLE", "SIMPLE_AVRO", "COMPLEX", "COMPLEX_AVRO"})
 _CUSTOM_GENERATORS = frozenset({"CUSTOM", "CUSTOM_AVRO"})
@@ -112,7 +112,7 @@ def _fields_in_path(config: TableConfig, schema: pa.Schema) -> frozenset[str]:
     times = _times(config)
     if config.drop_partition_columns:
         typed = fields if times is None else times
-        return frozenset(n for n in fields if n not in typed or _is_text(schema.field(n).type))
+        return frozenset(n for n in fields if n not in typed or is_text(schema.field(n).type))
     # For dates with slashes Hudi's own writers create more paths than these two.
     spelled_otherwise = config.slash_separated_dates and (config.hive_style or config.url_encode)
     if times is None or spelled_otherwise:
@@ -146,7 +146,7 @@ def _scalar(config: TableConfig, string: str, data_type: pa.DataType) -> pa.Scal
         return None
     # Up to table version 4 the directory of nulls. Hudi 1.2.0 reads strings from it, fails on
     # numbers.
-    if string == _OLD_NULL_PARTITION and not _is_text(data_type):
+    if string == _OLD_NULL_PARTITION and not is_text(data_type):
         return None
     if not config.hive_style and "=" in string and not config.url_encode:
         return None
@@ -156,7 +156,8 @@ def _scalar(config: TableConfig, string: str, data_type: pa.DataType) -> pa.Scal
         if at.is_timestamp(data_type):
             # Key generators write timestamps as their number, which Hudi cannot read back: if the
             # files have the value, it is taken from them.
-            return _instant(string, data_type) if config.drop_partition_columns else None
+            is_lost = config.drop_partition_columns
+            return pa.scalar(int(string), pa.int64()).cast(data_type) if is_lost else None
         if at.is_string(data_type):
             # The usual type. A cast would import pyarrow.compute.
             return pa.scalar(string, data_type)
@@ -165,17 +166,9 @@ def _scalar(config: TableConfig, string: str, data_type: pa.DataType) -> pa.Scal
         return None
 
 
-def _instant(string: str, data_type: pa.DataType) -> pa.Scalar:
-    return pa.scalar(int(string), pa.int64()).cast(data_type)
-
-
 def _is_plain(data_type: pa.DataType) -> bool:
-    numeric = at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type)
-    return _is_text(data_type) or bool(numeric or at.is_boolean(data_type) or at.is_date(data_type))
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    return bool(at.is_string(data_type) or at.is_large_string(data_type))
+    tests = (is_text, is_number, at.is_boolean, at.is_date)
+    return any(test(data_type) for test in tests)
 
 
 def _check_all_found(

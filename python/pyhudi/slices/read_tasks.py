@@ -189,6 +189,17 @@ def slice_tasks(
     )
 
 
+def rewrite_tasks(
+    table: TableSnapshot, request: ScanRequest, slices: Sequence[FileSlice]
+) -> list[ReadTask]:
+    """Return one task per slice for rows that are written again. Raises as `slice_tasks` does.
+
+    Files keep stored values, even if scans return the value in the partition path.
+    """
+    tasks = slice_tasks(table, request, slices, merge_rule(table))
+    return [replace(task, path_values=(), as_text=()) for task in tasks]
+
+
 def _check_source(
     table: TableSnapshot, slice_: FileSlice, columns: tuple[str, ...], values: PathValues
 ) -> None:

@@ -20,14 +20,11 @@ from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
 from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.slices import markers
-from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.cdc_writer import ChangeRecorder
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker
-from pyhudi.slices.merge_rules import field_rules
 from pyhudi.slices.meta_columns import make_partition, with_meta
-from pyhudi.slices.partial_rows import fill_missing_columns
-from pyhudi.slices.read import file_names
+from pyhudi.slices.partial_rows import fill_missing_columns, slice_to_merge
 from pyhudi.slices.write_log import write_log_files
 from pyhudi.slices.write_tasks import BaseFileTask, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, RuntimeStats, WriteStat
@@ -148,24 +145,12 @@ def _slice(
     """Return the previous slice, with the task's deletes and these rows as its newest records."""
     target = task.target
     return {
-        "base": previous.base.path if previous.base else None,
-        "logs": [log.path for log in previous.logs],
-        "schema": target.schema,
-        "columns": target.schema.names,
+        **slice_to_merge(target, previous, target.schema.names),
         "key_fields": target.key_columns,
-        "merge_mode": target.merge_mode,
-        "ordering_fields": target.merge_ordering,
-        "delete_field": target.merge.delete_field,
-        "delete_marker": target.merge.delete_marker,
-        "field_rules": field_rules(target.fields, target.schema),
-        "valid_instants": target.valid_instants,
-        "timeline_start": target.timeline_start,
         "incoming": rows,
         "delete_keys": task.delete_keys,
         "null_ordering_loses": True,
         "memory_limit": target.task_memory,
-        "evolution": file_names(target.evolution, previous),
-        "bootstrap": source_spec(target.storage, previous, target.schema),
         "two_threads": target.two_threads,
     }
 
