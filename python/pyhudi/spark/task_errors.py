@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from pyhudi.errors import HudiError
 from pyhudi.slices.markers import removing_late_files
+from pyhudi.spark.executor_environment import find_environment_error
 
 _DETAILS = re.compile(r"\nDetails: (\{[^\n]*\})")
 _NOTE = "In a Spark task on "
@@ -65,6 +66,7 @@ def raise_original() -> Iterator[None]:
     except Exception as error:
         text = str(error)
         original = error if is_task_error(error) else original_error(text)
+        original = original or find_environment_error(text)
         if original is not None:
             raise original from TaskFailedError(_describe_failure(original, text))
         lost = _LOST.search(text)
