@@ -17,7 +17,7 @@ from pyhudi.config.extra_metadata import STREAM_BATCHES
 from pyhudi.errors import ConfigError
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark import register_source, sink
-from pyhudi.spark.stream_sink import DEFAULT_IDENTIFIER, Sink, SinkMethod
+from pyhudi.spark.stream_sink import DEFAULT_IDENTIFIER, SinkMethod, StreamBatches
 from pyhudi.spark.types import spark_schema, wire_schema
 from tests.spark.arrow import frame_of
 
@@ -222,16 +222,16 @@ def test_sink_skips_batch_of_faster_driver(
     """The driver stood still after its look, and Spark has started another one."""
     base = tmp_path / "table"
     table = create(base)
-    late, other, looked = sink(base, verb), sink(base, verb), Sink._is_written
+    late, other, looked = sink(base, verb), sink(base, verb), StreamBatches.has
 
-    def overtaken(self: Sink, *given: Any) -> bool:
+    def overtaken(self: StreamBatches, *given: Any) -> bool:
         found = looked(self, *given)
-        monkeypatch.setattr(Sink, "_is_written", looked)
+        monkeypatch.setattr(StreamBatches, "has", looked)
         other(frame_of(spark, rows(("a", 1), ("b", 1))), 0)
         other(frame_of(spark, rows(("c", 2))), 1)
         return found
 
-    monkeypatch.setattr(Sink, "_is_written", overtaken)
+    monkeypatch.setattr(StreamBatches, "has", overtaken)
     late(frame_of(spark, rows(("a", 1), ("b", 1))), 0)
     timeline = table.refresh().state.timeline
     assert len(timeline.commits) == 2

@@ -116,7 +116,11 @@ OPTIONS: tuple[HudiOption, ...] = (
         "hoodie.datasource.overwrite.mode",
         "choose the operation `insert_overwrite` or `insert_overwrite_table`",
     ),
-    _refuse("hoodie.datasource.write.streaming.*", "write streams with `pyhudi.spark.sink`"),
+    _refuse(
+        "hoodie.datasource.write.streaming.*",
+        "write streams with `pyhudi.spark.sink`, or with the format `pyhudi`, which accepts the "
+        "identifier",
+    ),
     _refuse(
         "hoodie.bulkinsert.user.defined.partitioner.class",
         "sort the DataFrame, or set `hoodie.bulkinsert.sort.mode`",

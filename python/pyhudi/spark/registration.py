@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.api.table import open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
+from pyhudi.spark.column_compatibility import case_counts
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.scan_frame import pack_sizes
 from pyhudi.spark.sql_tables import TableLocation, register_name
@@ -21,6 +22,9 @@ ViewQuery = Literal["snapshot", "read_optimized", "incremental", "changes", "dif
 _PUSH_FILTERS = "spark.sql.python.filterPushdown.enabled"
 
 
+@overload
+def register(spark: SparkSession, *, hudi: bool = False) -> None: ...
+@overload
 def register(
     spark: SparkSession,
     name: str,
@@ -30,11 +34,24 @@ def register(
     start: Moment | None = None,
     end: Moment | None = None,
     **kwargs: Any,
-) -> DataFrame:
+) -> DataFrame: ...
+def register(
+    spark: SparkSession,
+    name: str | None = None,
+    uri: str | os.PathLike[str] | None = None,
+    *,
+    query: ViewQuery = "snapshot",
+    start: Moment | None = None,
+    end: Moment | None = None,
+    hudi: bool = False,
+    **kwargs: Any,
+) -> DataFrame | None:
     """Create or replace a temporary view of a table for SQL. Returns its DataFrame.
 
     The view reads the same snapshot until you register it again. Statements that you pass to
     `pyhudi.spark.sql` read and change the current table under this name.
+
+    Without a name it registers the format "pyhudi" as `register_source` does, and returns None.
 
     Args:
         spark: a session, as for `pyhudi.spark.read`.
@@ -45,11 +62,20 @@ def register(
             as `HudiTable.diff`, between `start` and `end`.
         start: start of an incremental query, of changes and of a diff.
         end: end of the same queries.
+        hudi: without a name, register the format under the name "hudi", too.
         kwargs: other arguments of the chosen function, such as `columns` and `where`;
             `storage_options` and `options` always.
 
     Raises what these raise, and `ConfigError` for an unknown query, or one without its range.
     """
+    if name is None and uri is None and not kwargs:
+        register_source(spark, hudi=hudi)
+        return None
+    if name is None or uri is None or hudi:
+        msg = "register takes the name and the location of a view, or neither of them"
+        raise ConfigError(
+            msg, hint='register(spark, hudi=True) registers the formats "pyhudi" and "hudi".'
+        )
     frame = _frame(spark, uri, query, start, end, kwargs)
     frame.createOrReplaceTempView(name)
     at_now = query == "snapshot" and kwargs.get("as_of") is None
@@ -88,10 +114,11 @@ def _frame(
     )
 
 
-def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Register `spark.read.format("pyhudi")` and `spark.readStream.format("pyhudi")`.
+def register_source(spark: SparkSession, *, push_filters: bool = False, hudi: bool = False) -> None:
+    """Register the format "pyhudi" for `read`, `readStream`, `write` and `writeStream`.
 
-    Needs PySpark 4. Tasks are packed and split by the current settings of Spark's file sources.
+    Needs PySpark 4. Tasks are packed and split by the current settings of Spark's file sources;
+    writes compare names by the current `spark.sql.caseSensitive`.
 
     Args:
         spark: the session.
@@ -99,6 +126,8 @@ def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
             `spark.sql.python.filterPushdown.enabled` in the session. Then do not query a DataFrame
             or view of this format twice: Spark (4.1 to 4.3) keeps the filters of one query for the
             next one without filters, which then returns too few rows.
+        hudi: register the format under the name "hudi", too, so that jobs for Apache Hudi need no
+            change. Hudi's JAR must not be in the session.
 
     Raises:
         ConfigError: PySpark is 3.5.
@@ -107,11 +136,14 @@ def register_source(spark: SparkSession, *, push_filters: bool = False) -> None:
         from pyhudi.spark.source import SourceSettings, source_class  # noqa: PLC0415 - PySpark 4
     except ImportError as error:
         raise ConfigError(
-            "Python data sources need PySpark 4", hint="pyhudi.spark.read works with 3.5 too."
+            "Python data sources need PySpark 4",
+            hint="pyhudi.spark.read, write and sink work with 3.5, too.",
         ) from error
     convert_task_errors(spark)
     # Spark 4.0 does not have the setting, and accepts any name.
     push = push_filters and spark.conf.isModifiable(_PUSH_FILTERS)
     if push:
         spark.conf.set(_PUSH_FILTERS, "true")
-    spark.dataSource.register(source_class(SourceSettings(pack_sizes(spark), push)))
+    settings = SourceSettings(pack_sizes(spark), push, case_counts(spark))
+    for name in ("pyhudi", "hudi") if hudi else ("pyhudi",):
+        spark.dataSource.register(source_class(settings, name))

@@ -1,4 +1,4 @@
-"""The format "pyhudi" of Spark 4: `spark.read`, `spark.readStream`, and `df.write` to append.
+"""The format "pyhudi" of Spark 4: `read`, `readStream`, `write` and `writeStream`.
 
 Only imported if PySpark has Python data sources. Spark calls schema, planning and reading in
 different Python workers; a `Query` and packs of read tasks are passed between them.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -24,7 +25,9 @@ from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.spark.types import spark_schema, wire_schema
 
 if TYPE_CHECKING:  # Not every PySpark that reads can write and stream.
-    from pyhudi.spark.source_write import HudiWriter
+    from pyspark.sql.datasource import DataSourceArrowWriter
+
+    from pyhudi.spark.source_stream_write import HudiStreamWriter
     from pyhudi.spark.stream import HudiStreamReader
 
 
@@ -35,6 +38,8 @@ class SourceSettings:
     sizes: PackSizes = field(default_factory=PackSizes)
     push_filters: bool = False
     """Whether the session pushes filters into Python sources."""
+    case: bool = False
+    """Whether the session distinguishes names that differ only in case."""
 
 
 class HudiDataSource(DataSource):  # type: ignore[misc]
@@ -44,11 +49,12 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
     """
 
     settings = SourceSettings()
+    format_name = "pyhudi"
 
     @classmethod
     def name(cls) -> str:
         """Return the name for `format`."""
-        return "pyhudi"
+        return cls.format_name
 
     @wrap_exceptions()
     def schema(self) -> StructType:
@@ -71,19 +77,30 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         return HudiStreamReader(query, schema, self.settings.sizes)
 
     @wrap_exceptions()
-    def writer(self, schema: StructType, overwrite: bool) -> HudiWriter:  # noqa: FBT001
-        """Return the writer of a bulk insert, in the mode "append"."""
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
+        """Return the writer of a DataFrame, in the modes "append" and "overwrite"."""
         from pyhudi.spark.source_write import writer_of  # noqa: PLC0415
+        from pyhudi.spark.source_write_options import SourceWrite  # noqa: PLC0415
 
-        return writer_of(Query.of_write(dict(self.options)), schema, overwrite=overwrite)
+        query = SourceWrite.of(dict(self.options))
+        return writer_of(query, schema, overwrite=overwrite, case=self.settings.case)
 
     @wrap_exceptions()
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, FBT001, N802
-        """Raise `UnsupportedTableFeature`: a data source writer cannot shuffle rows by key."""
-        raise UnsupportedTableFeature(
-            'df.writeStream.format("pyhudi") is not supported: a data source writer cannot shuffle',
-            hint="df.writeStream.foreachBatch(pyhudi.spark.sink(uri)) writes streams.",
-        )
+    def streamWriter(self, schema: StructType, overwrite: bool) -> HudiStreamWriter:  # noqa: FBT001, N802
+        """Return the writer of a batch of a stream.
+
+        Raises `UnsupportedTableFeature` if Spark passes no Arrow batches to writers of streams.
+        """
+        if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+            raise UnsupportedTableFeature(
+                'df.writeStream.format("pyhudi") needs Spark 4.1',
+                hint="df.writeStream.foreachBatch(pyhudi.spark.sink(uri)) writes streams.",
+            )
+        from pyhudi.spark.source_stream_write import stream_writer_of  # noqa: PLC0415
+        from pyhudi.spark.source_write_options import SourceWrite  # noqa: PLC0415
+
+        query = SourceWrite.of(dict(self.options))
+        return stream_writer_of(query, schema, overwrite=overwrite, case=self.settings.case)
 
 
 class HudiReader(DataSourceReader):  # type: ignore[misc]
@@ -128,6 +145,6 @@ def project_query(query: Query, schema: StructType) -> Query:
     return query
 
 
-def source_class(settings: SourceSettings) -> type[HudiDataSource]:
-    """Return the data source class with settings of a session."""
-    return type("SessionSource", (HudiDataSource,), {"settings": settings})
+def source_class(settings: SourceSettings, name: str) -> type[HudiDataSource]:
+    """Return the data source class of a format's name, with settings of a session."""
+    return type("SessionSource", (HudiDataSource,), {"settings": settings, "format_name": name})

@@ -37,15 +37,14 @@ _HUDI_NAMES = {
 Times are an exception: Hudi treats them as points in time, even if a commit has the same time.
 """
 _TIMES = ("as_of", "begin", "end")
-_STORAGE = "storage."
+STORAGE = "storage."
 """Prefix of the name of each storage option."""
 _STREAM_ONLY = ("max_instants_per_batch", "max_bytes_per_batch")
-_WRITE_OPTIONS = ("path", "operation", "memory_limit", "options", "storage_options")
 
 
 @dataclass(frozen=True)
 class Query:
-    """A requested query or write. Picklable; the names are those of the options."""
+    """A requested query. Picklable; the names are those of the options."""
 
     path: str
     query_type: QueryType = "snapshot"
@@ -63,7 +62,7 @@ class Query:
     max_instants_per_batch: int | None = None
     max_bytes_per_batch: int | None = None
     operation: str | None = None
-    """Operation of a write."""
+    """Operation of a write, which no query has."""
     options: Mapping[str, str] = field(default_factory=dict)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     pushed: tuple[tuple[Any, ...], ...] = ()
@@ -80,29 +79,11 @@ class Query:
     def of_schema(cls, options: Mapping[str, str]) -> Query:
         """Parse the parts of a query that determine its columns, for a batch query or a stream."""
         query = cls(**_arguments(options))
-        query._check_path()
+        check_path(query.path)
         return replace(query, begin=None, end=None)
 
-    @classmethod
-    def of_write(cls, options: Mapping[str, str]) -> Query:
-        """Parse the options of a write. Raises `ConfigError` as `of` does."""
-        arguments = _arguments(options)
-        unsupported = [name for name in arguments if name not in _WRITE_OPTIONS]
-        if unsupported:
-            raise ConfigError(f"the option {unsupported[0]} does not apply to writes")
-        query = cls(**arguments)
-        query._check_path()
-        return query
-
-    def _check_path(self) -> None:
-        if "://" not in self.path and not self.path.startswith(("/", "file:")):
-            raise ConfigError(
-                f"the path {self.path!r} is relative",
-                hint="Pass the absolute path: Spark's processes may run in different directories.",
-            )
-
     def _check(self, *, stream: bool) -> None:
-        self._check_path()
+        check_path(self.path)
         ranged = self.query_type in ("incremental", "cdc")
         conflicts = {
             "query_type": self.query_type not in get_args(QueryType),
@@ -161,18 +142,26 @@ class Query:
         return replace(scan, request=replace(scan.request, where=both(pushed, scan.request.where)))
 
 
+def check_path(path: str) -> None:
+    """Raise `ConfigError` for a relative path."""
+    if "://" not in path and not path.startswith(("/", "file:")):
+        raise ConfigError(
+            f"the path {path!r} is relative",
+            hint="Pass the absolute path: Spark's processes may run in different directories.",
+        )
+
+
 _TYPES = {field.name: str(field.type) for field in fields(Query)}
 
 
 def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
     arguments: dict[str, Any] = {"options": {}, "storage_options": {}}
     hudis_times: list[str] = []
-    if _CATALOG_OPTION in options:
-        raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_CREATE_VIEW)
+    check_no_catalog(options)
     for name, value in ((str(name).lower(), str(value)) for name, value in options.items()):
         query_field = _HUDI_NAMES.get(name, name)
-        if name.startswith(_STORAGE):
-            arguments["storage_options"][name.removeprefix(_STORAGE)] = value
+        if name.startswith(STORAGE):
+            arguments["storage_options"][name.removeprefix(STORAGE)] = value
         elif query_field in _OWN_NAMES:
             if query_field in arguments:
                 raise ConfigError(f"the option {query_field} is set twice, also as {name}")
@@ -193,6 +182,12 @@ def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
         hint = f'Call .load("/path/of/the/table"). Spark\'s catalog stores no path: {_CREATE_VIEW}'
         raise ConfigError("no path was given", hint=hint)
     return arguments
+
+
+def check_no_catalog(options: Mapping[str, str]) -> None:
+    """Raise `ConfigError` for a table that Spark's catalog creates."""
+    if _CATALOG_OPTION in options:
+        raise ConfigError("a table in Spark's catalog cannot be of this format", hint=_CREATE_VIEW)
 
 
 _CATALOG_OPTION = "owner"

@@ -1,8 +1,12 @@
-"""`df.write.format("pyhudi")`: each task writes its rows to new files, without a shuffle.
+"""`df.write.format("pyhudi")`: tasks write rows, and a worker next to the driver commits them.
 
-This is a bulk insert without key lookups. Spark creates the writer in one Python worker next to the
-driver, which starts the write on the timeline; the writer writes in executors, and commits or
-aborts in another worker next to the driver.
+A bulk insert of the table's own columns needs no shuffle: each task writes its rows to new data
+files (`HudiWriter`). Every other write needs the rows of a file in one place, and a data source
+cannot shuffle: the tasks stage their rows, and the worker that commits runs the operation on them
+(`StagedWriter`), as `pyhudi.spark.write` does with a DataFrame.
+
+Spark creates the writer in one Python worker next to the driver; the writer writes in executors,
+and commits or aborts in another worker next to the driver.
 """
 
 from __future__ import annotations
@@ -14,14 +18,21 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock
-from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import logger
 from pyhudi.engine.local import LocalEngine
-from pyhudi.errors import UnsupportedTableFeature
+from pyhudi.errors import SchemaMismatch
 from pyhudi.spark.executor_steps import struct_schema
+from pyhudi.spark.hudi_operations import (
+    ArrowRows,
+    existing_table,
+    operation_of,
+    run_write,
+)
 from pyhudi.spark.shuffle_free_write import WriteWithoutShuffle
-from pyhudi.spark.source_options import Query
+from pyhudi.spark.source_write_options import SourceWrite
+from pyhudi.spark.staged_rows import Stage
 from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -31,37 +42,86 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write.execute import BULK_INSERT, needs_commit
 from pyhudi.write.key_uniqueness_claims import key_claims
 from pyhudi.write.upsert import open_write
-
-_HINT = "Pass the DataFrame to a method of pyhudi.open_table(uri), such as upsert."
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass
 class Written(WriterCommitMessage):  # type: ignore[misc]
-    """The files of one task."""
+    """The data files of one task."""
 
     stats: tuple[WriteStat, ...]
+
+
+@dataclass
+class Staged(WriterCommitMessage):  # type: ignore[misc]
+    """The staged files of one task."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StagedWrite:
+    """A write whose rows go through a stage. Picklable."""
+
+    query: SourceWrite
+    mode: str
+    columns: pa.Schema
+    case: bool
+    """Whether names that differ only in case are different."""
+    stage: Stage
+
+    @classmethod
+    def begin(cls, query: SourceWrite, mode: str, schema: StructType, *, case: bool) -> StagedWrite:
+        """Create the stage."""
+        columns = struct_schema(schema)
+        storage = query.target(LocalEngine(1)).storage
+        return cls(query, mode, columns, case, Stage.create(storage, SystemClock()))
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
+        """On an executor: stage the rows of one task."""
+        return Staged(self.stage.write(batches, SystemClock()))
+
+    def commit(self, messages: Sequence[Staged | None], entries: dict[str, str]) -> None:
+        """Next to the driver: run the operation on the rows. entries: metadata of the commit."""
+        names = [name for message in messages if message is not None for name in message.names]
+        try:
+            with self.stage.load(names, self.columns) as rows:
+                # The operation may remove the table to replace it.
+                self.stage.remove()
+                target = self.query.target(LocalEngine(), commit_metadata=entries or None)
+                run_write(ArrowRows(rows, self.case), self.query.request, target, self.mode)
+        finally:
+            self.stage.remove()
+
+
+class StagedWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """One write through a stage. Creating the writer creates the stage."""
+
+    def __init__(self, write: StagedWrite) -> None:
+        super().__init__()
+        self._write = write
+
+    @wrap_exceptions()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        """On an executor: stage the rows of one task."""
+        return self._write.write(iterator)
+
+    @wrap_exceptions()
+    def commit(self, messages: Sequence[Staged | None]) -> None:
+        """Next to the driver: run the operation on the rows of all tasks."""
+        self._write.commit(messages, {})
+
+    def abort(self, messages: Sequence[Staged | None]) -> None:  # noqa: ARG002 - Spark's
+        """Next to the driver: remove the rows."""
+        self._write.stage.remove()
 
 
 class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """One bulk insert. Creating the writer starts the write."""
 
-    def __init__(self, query: Query, schema: StructType) -> None:
-        """Start the write. Raises what `HudiTable.bulk_insert` raises, and for a needed shuffle."""
+    def __init__(self, context: WriteContext, step: WriteWithoutShuffle) -> None:
+        """Start the write. Raises what `HudiTable.bulk_insert` raises."""
         super().__init__()
-        context = open_write(query.table(), None, query.memory_limit)
-        if context.index.has_buckets:
-            index_type = context.index.index_type
-            msg = (
-                f'{INDEX_TYPE} is {index_type}: df.write.format("pyhudi") cannot shuffle by bucket'
-            )
-            raise UnsupportedTableFeature(msg, hint=_HINT)
-        if context.options.combine_inserts:
-            msg = (
-                'hoodie.combine.before.insert: df.write.format("pyhudi") cannot combine rows by key'
-            )
-            raise UnsupportedTableFeature(msg, hint=_HINT)
-        input_rows = struct_schema(schema).empty_table()
-        step = WriteWithoutShuffle.of(context, input_rows, "strict", query.memory_limit)
         context = context.recover()
         txn = Transaction(context.table, BULK_INSERT, shared=True).__enter__()
         txn.start(None)
@@ -110,14 +170,31 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return Transaction.resume(table, BULK_INSERT, self._step.instant)
 
 
-def writer_of(query: Query, schema: StructType, *, overwrite: bool) -> HudiWriter:
-    """Return the writer. Raises for overwrites, and operations that need a shuffle."""
-    if overwrite:
-        raise UnsupportedTableFeature(
-            'df.write.format("pyhudi").mode("overwrite") does not say which partitions to replace',
-            hint="Call overwrite or overwrite_partitions of the table with the DataFrame.",
-        )
-    if query.operation not in (None, "bulk_insert"):
-        msg = f"the operation {query.operation!r} needs a shuffle, which a data source cannot do"
-        raise UnsupportedTableFeature(msg, hint=_HINT)
-    return HudiWriter(query, schema)
+def writer_of(
+    query: SourceWrite, schema: StructType, *, overwrite: bool, case: bool
+) -> DataSourceArrowWriter:
+    """Return the writer of a batch. Raises what `pyhudi.spark.write` raises before it has rows."""
+    mode = "overwrite" if overwrite else "append"
+    table = existing_table(query.target(LocalEngine(1)), query.request, mode)
+    bulk_insert = None if table is None or overwrite else _bulk_insert(table, query, schema)
+    if bulk_insert is not None:
+        return HudiWriter(*bulk_insert)
+    return StagedWriter(StagedWrite.begin(query, mode, schema, case=case))
+
+
+def _bulk_insert(
+    table: HudiTable, query: SourceWrite, schema: StructType
+) -> tuple[WriteContext, WriteWithoutShuffle] | None:
+    """Return the step of a write without a shuffle; None if the write needs one."""
+    request = query.request
+    if operation_of(request, table.config) != "bulk_insert" or request.sort != "none":
+        return None
+    context = open_write(table, None, query.memory_limit)
+    if context.index.has_buckets or context.options.combine_inserts:
+        return None
+    rows = struct_schema(schema).empty_table()
+    try:
+        step = WriteWithoutShuffle.of(context, rows, "strict", query.memory_limit)
+    except SchemaMismatch:  # The columns differ from the table's.
+        return None
+    return context, step

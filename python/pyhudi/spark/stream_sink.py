@@ -48,21 +48,21 @@ class Sink:
         it first.
         """
         engine = SparkEngine(batch.sparkSession)
-        query = _query_id(batch)
+        batches = StreamBatches(self.identifier, _query_id(batch))
         table = self._open(engine)
-        if self._is_written(table, batch_id, query):
+        if batches.has(table, batch_id):
             return
-        stream_entries = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
-        if query:
-            stream_entries[QUERY] = json.dumps({self.identifier: query})
         # Metadata of this commit only, not of the services that follow it.
-        commit_entries = {**(self.arguments.get("commit_metadata") or {}), **stream_entries}
+        commit_entries = {
+            **(self.arguments.get("commit_metadata") or {}),
+            **batches.entries(batch_id),
+        }
         try:
             getattr(table, self.verb)(
                 batch, **{**self.arguments, "commit_metadata": commit_entries}
             )
         except CommitConflict:
-            if not self._is_written(table.refresh(), batch_id, query):
+            if not batches.has(table.refresh(), batch_id):
                 raise
 
     def _open(self, engine: SparkEngine) -> HudiTable:
@@ -73,11 +73,31 @@ class Sink:
             options=self.options,
         )
 
-    def _is_written(self, table: HudiTable, batch_id: int, query: str | None) -> bool:
+
+@dataclass(frozen=True)
+class StreamBatches:
+    """The batches of one stream that the commits of a table name."""
+
+    identifier: str
+    query: str | None
+    """Spark's id of the query; None if unknown."""
+
+    def entries(self, batch_id: int) -> dict[str, str]:
+        """Return the metadata of a batch's commit."""
+        entries = {STREAM_BATCHES: json.dumps({self.identifier: str(batch_id)})}
+        if self.query:
+            entries[QUERY] = json.dumps({self.identifier: self.query})
+        return entries
+
+    def has(self, table: HudiTable, batch_id: int) -> bool:
+        """Return whether a commit has this batch or a later one.
+
+        Raises `ConfigError` if it is of another query.
+        """
         last = next(self._checkpoints(table), None)
         if last is None or batch_id > last[0]:
             return False
-        if query and last[1] and query != last[1]:
+        if self.query and last[1] and self.query != last[1]:
             raise ConfigError(
                 f"batch {batch_id} of a new query: batch {last[0]} of another one is the last that "
                 f"was written under the identifier {self.identifier!r}",

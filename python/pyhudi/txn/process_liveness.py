@@ -23,6 +23,15 @@ def owner(name: str) -> bytes:
     return json.dumps({**here, "name": name}).encode() if here else b""
 
 
+def owner_of_parent(name: str) -> bytes:
+    """Return the identity of this process' parent, as `owner` does for this process.
+
+    Of a worker of Spark that is the daemon, which ends with Spark's driver.
+    """
+    here = _this_process(os.getppid())
+    return json.dumps({**here, "name": name}).encode() if here else b""
+
+
 def parse_json_object(content: bytes) -> dict[str, Any]:
     """Parse a heartbeat or a lock; empty for another format, such as Hudi's."""
     try:
