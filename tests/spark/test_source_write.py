@@ -231,7 +231,7 @@ def test_time_zone_of_session_does_not_fit_bare_timestamps(
     for operation in ("bulk_insert", "upsert"):
         with pytest.raises(SchemaMismatch):
             append(rows, tmp_path, operation=operation)
-    assert table.refresh().history().num_rows == 0
+    assert table.refresh().count() == 0
     append(rows.withColumn("t", sf.col("t").cast("timestamp_ntz")), tmp_path)
     assert str(table.refresh().scan().to_arrow()["t"][0]) == "2024-01-01 00:00:00"
 

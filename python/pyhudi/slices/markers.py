@@ -97,6 +97,10 @@ def removing_late_files() -> Iterator[None]:
 def delete_all(storage: Storage, instant: str) -> None:
     """Remove the markers of an instant, in any format."""
     storage.delete_dir(folder(instant))
+    if started := _STARTED.get():
+        # This process ends the write, so its files are not late.
+        below = f"{folder(instant)}/"
+        started[:] = [file for file in started if not file[1].startswith(below)]
 
 
 def instants_with_markers(storage: Storage) -> list[str]:

@@ -30,7 +30,7 @@ import pyhudi
 from pyhudi.engine import route_groups
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
-from pyhudi.spark.task_errors import convert_task_errors, raise_original, wrap_exceptions
+from pyhudi.spark.task_errors import convert_task_errors, raise_original, run_task
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 from pyhudi.spark.worker_process import trim_worker
 
@@ -171,7 +171,7 @@ def _pickle(value: object) -> bytes:
 def _run_body(job: _Job, stage: int) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
         for index in _indices(batches):
-            with wrap_exceptions():
+            with run_task():
                 work, task = job.unpack(index)
                 yield _result(_RUN_RESULT, index, work(task, attempt_of(stage)))
 
@@ -194,7 +194,7 @@ def _scan_body(
     job: _Job, schema: pa.Schema, wire: pa.Schema, step: int
 ) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        with wrap_exceptions():
+        with run_task():
             for number in _indices(batches):
                 work, task = job.unpack(number // step)
                 for batch in work(task):
@@ -210,7 +210,7 @@ def _scan_body(
 
 def _exchange_body(job: _Job, route: str, stage: int) -> Callable[[Batches], Batches]:
     def body(batches: Batches) -> Batches:
-        with wrap_exceptions():
+        with run_task():
             work = job.unpack_work()
             rows = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for value, table in route_groups.cut(rows, route):

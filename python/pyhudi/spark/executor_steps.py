@@ -33,7 +33,7 @@ from pyhudi.spark.engine import (
     local_property,
     with_description,
 )
-from pyhudi.spark.task_errors import raise_original, wrap_exceptions
+from pyhudi.spark.task_errors import raise_original, run_task
 from pyhudi.spark.types import (
     _PLAIN,
     HAS_VARIANT,
@@ -108,7 +108,7 @@ def map_batches(frame: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
     job = _Job.pack(step)
 
     def body(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with wrap_exceptions():
+        with run_task():
             decoded = (to_wire(batch, wire_schema(batch.schema)) for batch in batches)
             for table in job.unpack_work()(decoded):
                 for batch in table.to_batches():

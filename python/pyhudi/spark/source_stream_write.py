@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
@@ -43,7 +44,14 @@ class HudiStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         try:
             self._commit(messages, batchId)
         finally:
-            self._write.stage.remove()
+            self._remove_stages(messages)
+
+    def _remove_stages(self, messages: Sequence[Staged | None]) -> None:
+        """Remove the stage of the tasks: Spark creates another writer to commit or abort."""
+        stages = {self._write.stage.path: self._write.stage}
+        stages |= {message.stage.path: message.stage for message in messages if message is not None}
+        for stage in stages.values():
+            stage.remove()
 
     def _commit(self, messages: Sequence[Staged | None], batch_id: int) -> None:
         query = self._write.query
@@ -51,7 +59,9 @@ class HudiStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         if self._is_written(batches, batch_id):
             return
         try:
-            self._write.commit(messages, batches.entries(batch_id))
+            staged = next((message for message in messages if message is not None), None)
+            write = self._write if staged is None else replace(self._write, stage=staged.stage)
+            write.commit(messages, batches.entries(batch_id))
         except CommitConflict:
             if not self._is_written(batches, batch_id):
                 raise
@@ -64,7 +74,7 @@ class HudiStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def abort(self, messages: Sequence[Staged | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Next to the driver: remove the rows."""
-        self._write.stage.remove()
+        self._remove_stages(messages)
 
 
 def stream_writer_of(

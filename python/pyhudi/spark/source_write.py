@@ -33,7 +33,7 @@ from pyhudi.spark.hudi_operations import (
 from pyhudi.spark.shuffle_free_write import WriteWithoutShuffle
 from pyhudi.spark.source_write_options import SourceWrite
 from pyhudi.spark.staged_rows import Stage
-from pyhudi.spark.task_errors import wrap_exceptions
+from pyhudi.spark.task_errors import run_task, wrap_exceptions
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.heartbeat import Heartbeat
@@ -56,6 +56,7 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 class Staged(WriterCommitMessage):  # type: ignore[misc]
     """The staged files of one task."""
 
+    stage: Stage
     names: tuple[str, ...]
 
 
@@ -79,7 +80,7 @@ class StagedWrite:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         """On an executor: stage the rows of one task."""
-        return Staged(self.stage.write(batches, SystemClock()))
+        return Staged(self.stage, self.stage.write(batches, SystemClock()))
 
     def commit(self, messages: Sequence[Staged | None], entries: dict[str, str]) -> None:
         """Next to the driver: run the operation on the rows. entries: metadata of the commit."""
@@ -127,7 +128,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         txn.start(None)
         self._step = step.in_write(context, txn.instant)
 
-    @wrap_exceptions()
+    @run_task()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """On an executor: write the rows of one task, and keep the write's heartbeat alive."""
         context = self._step.context

@@ -43,8 +43,7 @@ def wrap_exceptions() -> Iterator[None]:
     message says what to do.
     """
     try:
-        with removing_late_files():
-            yield
+        yield
     except Exception as error:  # noqa: BLE001 - also errors of a user's functions
         if not _is_worker():
             raise
@@ -53,6 +52,13 @@ def wrap_exceptions() -> Iterator[None]:
             sys.tracebacklimit = 0  # Spark ends the process after an exception
         trace = error.__traceback__
         raise failure.with_traceback(trace and trace.tb_next) from None
+
+
+@contextmanager
+def run_task() -> Iterator[None]:
+    """Run a task that may write files: as `wrap_exceptions`, and without late files."""
+    with wrap_exceptions(), removing_late_files():
+        yield
 
 
 @contextmanager

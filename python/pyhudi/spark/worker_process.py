@@ -1,4 +1,4 @@
-"""What Spark does in a Python worker before and after every task, made cheap.
+"""Makes Spark's own work between the tasks of a Python worker cheap.
 
 A worker runs many small tasks. Without this module, Spark's own work between them took more
 processor time than pyhudi's: a tenth of a second a task.
