@@ -35,6 +35,7 @@ from pyhudi.storage import option_names as storage_options
 
 DOCS = Path(__file__).parents[1] / "docs"
 OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
+DEFAULTS = OPTION_TABLE.with_name("hudi_defaults.py")
 SECTION = re.compile(
     r"(?P<begin>^<!-- generated: (?P<name>\w+) -->\n).*?"
     r"(?P<end>^<!-- end of generated section -->$)",
@@ -57,6 +58,16 @@ def spark_options() -> str:
         names = ", ".join(f"`{name}`" for name in as_tuple(option.names))
         handling = HANDLING[option.fate]
         lines.append(f"| {names} | {option.side} | {handling} | {option.note}{accepted} |")
+    return "\n".join(lines)
+
+
+def hudi_defaults() -> str:
+    """The defaults of an options map that differ from Hudi's."""
+    differences = runpy.run_path(str(DEFAULTS))["DIFFERENCES"]
+    lines = ["| Option | Hudi | pyhudi | Reason and effect | Warns |", "|---|---|---|---|---|"]
+    for each in differences:
+        names = ", ".join(f"`{name}`" for name in each.names)
+        lines.append(f"| {names} | {each.hudis} | {each.own} | {each.reason} | {each.when} |")
     return "\n".join(lines)
 
 
@@ -155,6 +166,7 @@ def of_groups(*groups: type[Any]) -> Callable[[], str]:
 GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "spark_options": spark_options,
+    "hudi_defaults": hudi_defaults,
     "new_table_options": lambda: option_table((*list_options(CreateOptions), *DELETE_RULE)),
     "time_options": lambda: option_table(TIME_PARTITIONS),
     "row_options": of_groups(RowOptions),

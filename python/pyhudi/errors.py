@@ -176,6 +176,14 @@ class MetadataTableWarning(UserWarning):
     """
 
 
+class HudiDefaultsWarning(UserWarning):
+    """A write with Hudi's options uses defaults that differ from Hudi's; the message counts them.
+
+    Each write warns once, before it begins, of the options that you did not set and that have
+    another effect on this write than in Apache Hudi.
+    """
+
+
 class PartitionChangeWarning(UserWarning):
     """Upserted rows name another partition than the one that has their keys, and stay in that one.
 

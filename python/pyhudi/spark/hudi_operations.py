@@ -40,6 +40,7 @@ from pyhudi.index.detection import IndexDetector
 from pyhudi.index.selection import choose
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.spark.column_compatibility import missing_columns, resolve_name
+from pyhudi.spark.hudi_defaults import warn_of_defaults
 from pyhudi.spark.hudi_options import HUDIS_INDEX, OPERATION, TO_DELETE, WriteRequest
 from pyhudi.spark.option_conflicts import check_write_options
 from pyhudi.storage.storage import Storage
@@ -166,6 +167,7 @@ def run_write(rows: InputRows, request: WriteRequest, target: Target, mode: str)
     data = rows.select([name for name in names if not is_meta(name)])
     if table is not None and mode.strip().lower() == "ignore":
         return table
+    warn_of_defaults(request, table)
     if table is None:
         return _create(data, request, target, replaces=_replaces(request, mode))
     _check_no_update(request, table.config, names)

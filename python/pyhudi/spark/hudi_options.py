@@ -104,6 +104,8 @@ class WriteRequest:
     """Options that define a new table."""
     handle: Mapping[str, str]
     """Options of a table's handle."""
+    named: frozenset[str]
+    """Names of all options of the map."""
 
     @classmethod
     def of(cls, hudi_options: Mapping[str, object]) -> WriteRequest:
@@ -145,6 +147,7 @@ class WriteRequest:
             delete=_columns(options, (TO_DELETE,)) or (),
             table_options=table_options,
             handle=handle_options,
+            named=frozenset(hudi_options),
         )
 
     @property
