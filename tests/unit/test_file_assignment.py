@@ -20,13 +20,9 @@ from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, Writ
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys
-from pyhudi.write.file_assignment import (
-    check_not_clustered,
-    plan_files,
-    plan_new_files,
-    workload_profile,
-)
+from pyhudi.write.file_assignment import plan_files, plan_new_files, workload_profile
 from pyhudi.write.memory_rows import assign_rows
+from pyhudi.write.pending_clustering import check_no_pending_clustering
 from pyhudi.write.row_sizes import RowRange
 
 MB = 1024 * 1024
@@ -100,7 +96,7 @@ def planned(
     row_bytes: int = 1024,
     rewrite: Sequence[int] = (),
 ) -> list[WriteTask]:
-    check_not_clustered(found.groups[number] for number in found.counts.changed_groups)
+    check_no_pending_clustering(found.groups[number] for number in found.counts.changed_groups)
     ids = count()
     files = plan_files(
         where,
@@ -191,7 +187,7 @@ def test_busy_groups_take_no_inserts(busy: dict[str, object]) -> None:
         (True, 0, 101 * MB, 1, False),
     ],
 )
-def test_inserts_have_a_file_rewritten_that_is_in_proportion(
+def test_inserts_rewrite_only_files_in_proportion(
     *, mor: bool, factor: int, size: int, count: int, takes: bool
 ) -> None:
     where = target(mor=mor, options=WriteOptions(rewrite_factor=factor))
@@ -207,7 +203,7 @@ def test_inserts_go_to_a_large_file_that_is_rewritten_anyway() -> None:
     assert shape(tasks) == [("LogFileTask", "g1", "a"), ("BaseFileTask", "new0", "b")]
 
 
-def test_new_groups_are_cut_at_the_greatest_file_size() -> None:
+def test_new_groups_are_split_at_maximum_file_size() -> None:
     options = WriteOptions(small_file_limit=4096, max_file_size=4096)
     tasks = plan(target(options=options), rows("abcdefg"), tagged(), [group("g0", size=2048)])
     assert shape(tasks) == [
@@ -225,7 +221,7 @@ def test_duplicate_key_is_updated_in_both_groups() -> None:
     ]
 
 
-def test_marked_deletes_go_where_their_key_is_and_nowhere_else() -> None:
+def test_delete_rows_go_to_group_of_their_key() -> None:
     tasks = plan(
         target(mor=True), rows("abc"), tagged((0, 0), (1, 0)), [group("g0")], deleted=[1, 2]
     )
@@ -235,7 +231,7 @@ def test_marked_deletes_go_where_their_key_is_and_nowhere_else() -> None:
     assert (log.updates, log.deletes) == (1, 1)
 
 
-def test_deletes_by_key_take_the_partition_they_were_found_in() -> None:
+def test_deletes_by_key_use_partition_of_match() -> None:
     groups = [group("g0"), group("g1", partition="q")]
     merge_on_read = plan_deletes(target(mor=True), groups, "a", "ab")
     assert [task.delete_keys.to_pydict() for task in merge_on_read] == [  # type: ignore[union-attr]
@@ -250,7 +246,7 @@ def test_deletes_by_key_take_the_partition_they_were_found_in() -> None:
         assert [task.delete_keys.to_pylist() for task in tasks] == [["b"]]  # type: ignore[union-attr]
 
 
-def test_update_of_a_group_that_is_to_be_clustered_is_refused() -> None:
+def test_update_of_group_in_pending_clustering_raises() -> None:
     groups = [group("g0", clustering="150")]
     with pytest.raises(CommitConflict, match="clustering 150 is pending"):
         plan(target(), rows("a"), tagged((0, 0)), groups)
@@ -258,7 +254,7 @@ def test_update_of_a_group_that_is_to_be_clustered_is_refused() -> None:
         plan_deletes(target(), groups, "a")
 
 
-def test_workload_profile_says_inserts_and_updated_groups() -> None:
+def test_workload_profile_lists_inserts_and_updated_groups() -> None:
     groups = [group("g0"), group("g1", partition="q", logs=2)]
     tasks = plan(target(mor=True), rows("abc", "pqq"), tagged((1, 1)), groups)
     assert workload_profile(tasks) == {
@@ -280,7 +276,7 @@ def test_tasks_can_be_pickled() -> None:
     assert copy.group.next_log_version == 4
 
 
-def test_new_files_have_as_many_rows_as_the_option_says() -> None:
+def test_new_files_have_rows_of_option() -> None:
     options = WriteOptions(insert_split_rows=2, max_file_size=1)
     tasks = plan(target(options=options), rows("abcde"), tagged())
     assert [keys_of(task) for task in tasks] == ["ab", "cd", "e"]

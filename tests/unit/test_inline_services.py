@@ -186,7 +186,7 @@ def commits(table: HudiTable, number: int) -> None:
 def test_automatic_compaction_leaves_no_plan(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its writer dies; nothing that came later would be cleaned or archived."""
+    """Its writer fails; otherwise no later instant would be cleaned or archived."""
 
     def dies(_: object, __: object, table: TableSnapshot, instant: str, **___: Any) -> None:
         PendingInstant(table, instant, COMPACTION).begin()

@@ -22,7 +22,7 @@ SKEW_MS = 300
 
 
 class CountedLock:
-    """A lock that tells what was done to it, and by which threads."""
+    """A lock that records its calls and their threads."""
 
     def __init__(self) -> None:
         self.did: list[str] = []
@@ -51,7 +51,7 @@ class CountedLock:
 
 
 class SteppedClock(SystemClock):
-    """One that somebody sets."""
+    """A clock that the test sets."""
 
     ahead_ms = 0
 
@@ -299,7 +299,7 @@ def test_damage_under_lost_lock_is_conflict(
 
 
 def test_file_created_by_other_writer_is_conflict(lock_manager: TableLockManager) -> None:
-    """One who stood still, and writes what was taken over (seed 26000300, under odds)."""
+    """A stalled writer writes a file of work that was taken over (seed 26000300, under odds)."""
 
     def writes() -> None:
         with lock_manager.critical_section():

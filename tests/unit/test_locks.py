@@ -1,4 +1,4 @@
-"""Locks with the table or in the process: one holder at a time, and nothing foreign goes."""
+"""Locks with the table or in the process: one holder at a time; foreign files are kept."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_lock_of_killed_process_is_free(kind: str, tmp_path: Path) -> None:
 
 
 class Interrupted(Storage):
-    """Ctrl-C comes at one change of the lock's file, just before or just after it is made."""
+    """Interrupts one change of the lock file, just before or just after it."""
 
     def __init__(self, uri: str, at: int, *, is_made: bool) -> None:
         super().__init__(uri)
@@ -154,7 +154,7 @@ class Interrupted(Storage):
 
 
 class InterruptedClock(SystemClock):
-    """Ctrl-C comes whenever somebody waits."""
+    """Interrupts each wait."""
 
     def sleep(self, seconds: float) -> None:
         raise KeyboardInterrupt

@@ -43,10 +43,14 @@ def alter(
         table, clock, metadata_lifecycle.finish_pending_operation(table, clock)
     )
     config = context.config
-    _check_alterable(config)
+    if config.cdc_enabled:
+        msg = "hoodie.table.cdc.enabled: change logs would have the old column names"
+        raise UnsupportedTableFeature(msg, hint="Change the schema with Apache Hudi.")
     before = tree_of(context.schema, config)
+    # Keys, partitions, orderings and deletes depend on these columns.
+    fixed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     rules = Rules(
-        _columns_that_stay(config),
+        frozenset(fixed | {field for field in (config.merge.delete_field,) if field}),
         config.version.internal_schema_has_all_types,
         before.root.name,
         context.index_names,
@@ -61,26 +65,12 @@ def alter(
         return execute(context, txn, [], ALTER_SCHEMA)
 
 
-def _check_alterable(config: TableConfig) -> None:
-    if config.cdc_enabled:
-        msg = "hoodie.table.cdc.enabled: change logs would have the old column names"
-        raise UnsupportedTableFeature(msg, hint="Change the schema with Apache Hudi.")
-
-
 def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
     for partition_type, name in partition_types_of(config.metadata_partitions):
         if by_name and partition_type.by_column_names and not partition_type.has_names:
             msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
             raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')
-
-
-def _columns_that_stay(config: TableConfig) -> frozenset[str]:
-    """Return the columns that keys, partitions, orderings or deletes depend on."""
-    merge = config.merge
-    named = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
-    named |= {field for field in (merge.delete_field,) if field}
-    return frozenset(named)
 
 
 def _alter_schema(

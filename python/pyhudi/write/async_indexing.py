@@ -311,7 +311,7 @@ class _Build:
         changes = change_definitions(table.storage, config, definitions)
         listed = (*config.metadata_partitions, *self.names)
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
-        changes.update(self._count_files(stats))
+        changes.update(self._key_uniqueness_property(stats))
         # Fails if another writer took over and changed the properties (`fence_build`).
         config = config.update(table.storage, changes, clock, removed=(UNFINISHED,))
         self.heartbeat.stop()
@@ -339,10 +339,10 @@ class _Build:
 
     def _catch_up(self, config: TableConfig, timeline: Timeline) -> list[WriteStat]:
         """Append records of changes since the first critical section."""
-        table_now = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
-        source = self.source(table_now)
+        current = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
+        source = self.source(current)
         # Columns may have been altered in the meantime.
-        check_kept(self.names, config, source.definitions, table_now.schema)
+        check_kept(self.names, config, source.definitions, current.schema)
         stats: list[WriteStat] = []
         paths = {slice_.partition for slice_ in source.slices}
         for number, (partition_type, name) in enumerate(partition_types_of(self.names)):
@@ -387,7 +387,8 @@ class _Build:
         delta.begin()
         complete_build(delta, self.builds, stats)
 
-    def _count_files(self, stats: list[WriteStat]) -> dict[str, str]:
+    def _key_uniqueness_property(self, stats: list[WriteStat]) -> dict[str, str]:
+        """Return the property that records whether keys are unique, if a record index was built."""
         for partition_build in self.builds:
             records = partition_build.partition.records
             if records is not None:

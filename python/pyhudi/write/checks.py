@@ -6,7 +6,8 @@ requirements of reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -14,7 +15,14 @@ from pyhudi.clock import is_bootstrap
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.formatting import names_text
 from pyhudi.config.index_options import INDEX_TYPE
-from pyhudi.config.property_names import BOOTSTRAP_PATH, HIVE_STYLE, META_FIELDS
+from pyhudi.config.metadata_names import ALL_PARTITIONS
+from pyhudi.config.property_names import (
+    BOOTSTRAP_PATH,
+    DROP_PARTITION_COLUMNS,
+    HIVE_STYLE,
+    META_FIELDS,
+    URL_ENCODE,
+)
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import LOG_BLOCKS, WriteOptions
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
@@ -34,6 +42,12 @@ from pyhudi.timeline import Timeline
 
 _META_MODE = "hoodie.meta.fields.mode"
 _WITH_HUDI = "Write to this table with Apache Hudi."
+_UNSUPPORTED_IF_TRUE = (
+    DROP_PARTITION_COLUMNS,
+    "hoodie.partition.metafile.use.base.format",
+    "hoodie.allow.operation.metadata.field",
+)
+_ESCAPED = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def check_writable(storage: Storage, config: TableConfig, timeline: Timeline) -> None:
@@ -78,7 +92,7 @@ def _check_folders(storage: Storage, config: TableConfig) -> None:
             raise UnsupportedTableFeature(msg, hint="Set the property to match the directories.")
 
 
-def check_root(storage: Storage, config: TableConfig) -> None:
+def check_no_files_outside_partitions(storage: Storage, config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` for a partitioned table with rows outside of partitions.
 
     Lookups would miss their keys. Hudi's procedure `run_clustering` moves all rows there if keys
@@ -106,9 +120,10 @@ def check_config(config: TableConfig) -> None:
         msg = f"{config.not_parquet} in a table with {BOOTSTRAP_PATH}"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     check_partitions(config)
-    for key, value in _find_unsupported(config).items():
-        msg = f"{key} is {value}: pyhudi does not write to tables with this setting"
-        raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
+    for name in _UNSUPPORTED_IF_TRUE:
+        if config.properties.get(name, "").strip().lower() == "true":
+            msg = f"{name} is true: pyhudi does not write to tables with this setting"
+            raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
     if config.bootstrap_path is not None and not config.populate_meta_fields:
         msg = f"{VIRTUAL} in a table with {BOOTSTRAP_PATH}: skeleton files do not store keys"
         raise UnsupportedTableFeature(msg, hint=_WITH_HUDI)
@@ -132,23 +147,6 @@ def _check_meta_fields(config: TableConfig) -> None:
         msg = f"{_META_MODE} is {mode}, and {META_FIELDS} is {populated}"
         hint = f"Write to it with Apache Hudi, or set the mode to {expected} if its files agree."
         raise UnsupportedTableFeature(msg, hint=hint)
-
-
-def _find_unsupported(config: TableConfig) -> dict[str, str]:
-    tests = {
-        "hoodie.datasource.write.drop.partition.columns": config.drop_partition_columns,
-        "hoodie.partition.metafile.use.base.format": _is_true(
-            config, "hoodie.partition.metafile.use.base.format"
-        ),
-        "hoodie.allow.operation.metadata.field": _is_true(
-            config, "hoodie.allow.operation.metadata.field"
-        ),
-    }
-    return {key: "true" for key, is_set in tests.items() if is_set}
-
-
-def _is_true(config: TableConfig, key: str) -> bool:
-    return config.properties.get(key, "").strip().lower() == "true"
 
 
 def check_schema_on_read(storage: Storage, timeline: Timeline) -> None:
@@ -205,3 +203,41 @@ def check_virtual_writes(
     if config.is_merge_on_read and options.log_blocks == "hfile":
         msg = f"{VIRTUAL}: hoodie.logfile.data.block.format hfile needs stored keys"
         raise UnsupportedTableFeature(msg, hint="Write Avro or Parquet blocks.")
+
+
+def check_partition_paths(paths: Iterable[str], config: TableConfig) -> None:
+    """Raise `SchemaMismatch` for a path that Hudi does not support, to which rows would be added.
+
+    A table with one of these paths stays readable, and its rows can be changed.
+    """
+    for path in paths:
+        if path == ALL_PARTITIONS:
+            msg = f"the partition {path!r} has the name of the metadata table's list of partitions"
+            raise SchemaMismatch(msg, hint="Use another partition value.")
+        misreading = _find_misreading(path, config)
+        if misreading:
+            msg = f"Apache Hudi cannot read the partition {path!r}, {misreading}"
+            raise SchemaMismatch(msg, hint=f"Create the table with {URL_ENCODE}=true.")
+
+
+def _find_misreading(path: str, config: TableConfig) -> str:
+    """Return what Hudi misreads in the path; "" if it reads the path's values.
+
+    `HoodieSparkUtils.parsePartitionPath` (1.2.0) splits a path with as many directories as the
+    table has partition columns.
+    """
+    folders = path.split("/")
+    # `StoragePath(StoragePath, String)` reads the part before the colon as a URI's scheme.
+    if ":" in folders[0]:
+        return "whose first directory has a colon"
+    if config.url_encode:
+        return ""
+    fields = config.partition_fields
+    is_split = len(folders) == len(fields)
+    if is_split and not config.hive_style and "=" in path:
+        return "in which it takes the part before the equals sign for a column name"
+    if len(fields) == 1 and not config.hive_style and path.startswith(f"{fields[0]}="):
+        return f"from which it strips {fields[0]}="
+    if is_split and _ESCAPED.search(path):
+        return "in which it takes a percent sign and two digits for another character"
+    return ""

@@ -123,12 +123,14 @@ def check_buckets_not_taken(context: WriteContext, counts: Counts) -> CommitChec
                 if (partition, index.identity(file_id)) in new_buckets:
                     raise _conflict_error(instant, f"file group {file_id} of the same bucket")
         if new_buckets and index.has_rings and concurrent.commits:
-            _check_rings(concurrent, new_buckets)
+            _check_hashing_metadata(concurrent, new_buckets)
 
     return check
 
 
-def _check_rings(concurrent: ConcurrentCommits, new_groups: Collection[tuple[str, str]]) -> None:
+def _check_hashing_metadata(
+    concurrent: ConcurrentCommits, new_groups: Collection[tuple[str, str]]
+) -> None:
     """Check that new file groups match the current hashing metadata. new_groups: their keys."""
     table = concurrent.table
     for partition in sorted({partition for partition, _ in new_groups}):

@@ -19,6 +19,7 @@ from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import row_sizes
+from pyhudi.write.checks import check_partition_paths
 from pyhudi.write.commit_validation import check_buckets_not_taken
 from pyhudi.write.file_assignment import (
     Counts,
@@ -28,8 +29,7 @@ from pyhudi.write.file_assignment import (
     workload_profile,
 )
 from pyhudi.write.key_uniqueness_claims import key_claims
-from pyhudi.write.partition_path_checks import check_names
-from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.write_context import WriteContext
 
@@ -65,7 +65,7 @@ def write(
     """
     context, counts = assigned.context, assigned.counts
     _check_partitions(context, counts)
-    check_free(context, (counts.groups[number] for number in counts.changed_groups))
+    check_update_allowed(context, (counts.groups[number] for number in counts.changed_groups))
     rewrite: frozenset[int] = frozenset()
     if deletes and counts.deletes:
         if duplicates is None:
@@ -136,7 +136,7 @@ def write_buckets(
     context, counts = assigned.context, assigned.counts
     _check_partitions(context, counts)
     groups = [replace(group, starts_with_log=False) for group in counts.groups]
-    check_free(context, (groups[number] for number in counts.changed_groups))
+    check_update_allowed(context, (groups[number] for number in counts.changed_groups))
     commit_checks = (check_buckets_not_taken(context, counts), *commit_checks)
     with Transaction(
         context.table, operation, commit_checks=commit_checks, files=context.files
@@ -169,7 +169,7 @@ def _row_bytes(context: WriteContext, counts: Counts) -> int:
 
 def _check_partitions(context: WriteContext, counts: Counts) -> None:
     check_apart(counts.partitions)
-    check_names(counts.growing_partitions, context.config)
+    check_partition_paths(counts.growing_partitions, context.config)
 
 
 def execute(

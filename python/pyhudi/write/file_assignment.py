@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 
 from pyhudi.config.write_options import TINY
-from pyhudi.errors import CommitConflict
 from pyhudi.slices.write_tasks import BaseFileTask, FileGroup, LogFileTask, WriteTarget, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.write.row_sizes import RowRange
@@ -132,7 +131,7 @@ def plan_new_files(
 
 def _equal_parts(row_ranges: Sequence[RowRange], max_bytes: int) -> Iterator[range]:
     """Split rows into as few parts of about equal size as possible, of `max_bytes` each at most."""
-    total = sum(stretch.size for stretch in row_ranges)
+    total = sum(row_range.size for row_range in row_ranges)
     parts = max(-(-total // max_bytes), 1)
     start = row = passed = 0
     for rows, size in row_ranges:
@@ -241,25 +240,6 @@ def _to_group(
         inserts=added + (0 if is_merged else part.rows),
         updates=(part.rows if is_merged else 0) + delete_count,
     )
-
-
-# --- plans ----------------------------------------------------------------------------------------
-
-
-def check_not_clustered(groups: Iterable[FileGroup]) -> None:
-    """Raise `CommitConflict` naming the first pending clustering of the groups."""
-    for group in groups:
-        if group.clustering is not None:
-            msg = (
-                f"the clustering {group.clustering} is pending and replaces the file group "
-                f"{group.slice.file_id} in partition {group.slice.partition!r}, which this write "
-                f"would change"
-            )
-            raise CommitConflict(
-                msg,
-                hint=f"cluster(schedule=False) completes it, rollback({group.clustering!r}) "
-                "cancels it; then retry the write.",
-            )
 
 
 def workload_profile(tasks: Iterable[WriteTask]) -> Mapping[str, tuple[WriteStat, ...]]:

@@ -31,16 +31,17 @@ from pyhudi.write.assigned_rows import AssignedLocalRows
 from pyhudi.write.commit_validation import check_partitions_unchanged
 from pyhudi.write.execute import TAG_STAGE
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_match import Matched, match_rows
 from pyhudi.write.merge_planning import (
     MergeClause,
     add_source_keys,
     build_inserts,
     check_clauses,
     check_once,
+    match_task,
     tasks_for_groups,
 )
-from pyhudi.write.row_assignment import RowAssigner, slice_tagged
+from pyhudi.write.row_assignment import RowAssigner, batch_keys, slice_tagged
 from pyhudi.write.write_context import WriteContext
 
 _PARTS = 64
@@ -51,8 +52,10 @@ _MATCH = 4
 """All tasks together buffer this part of the limit, for source rows and results."""
 _SAMPLE = 256
 """Number of a slice's rows that are sampled to estimate the size of a row."""
+_WIDE = 32
+"""Estimated bytes of a string or of a nested value."""
 _KEYS = [RECORD_KEY, PARTITION_PATH]
-_MATCH_COUNT, _GROUP = "_pyhudi_places", "_pyhudi_at"
+_MATCH_COUNT, _GROUP = "_pyhudi_match_count", "_pyhudi_group"
 
 
 @dataclass
@@ -101,15 +104,7 @@ class LargeSource:
 
 def row_bytes(schema: pa.Schema) -> int:
     """Estimate the bytes of a row of a schema."""
-    return sum(_WIDE if _is_wide(column.type) else 8 for column in schema)
-
-
-_WIDE = 32
-"""Estimated bytes of a string or of a nested value."""
-
-
-def _is_wide(data_type: pa.DataType) -> bool:
-    return not pa_types.is_primitive(data_type)
+    return sum(8 if pa_types.is_primitive(column.type) else _WIDE for column in schema)
 
 
 def _column_name(number: int) -> str:
@@ -156,7 +151,7 @@ class _Merge:
     def tag(self, parts: list[RouteRows]) -> None:
         """Tag rows by the index. Insert untagged rows, and spill the others by file group."""
         deletes = any(clause.values is None for clause in self._on_match)
-        for batch in self._key_batches(parts):
+        for batch in batch_keys(self._keys(parts), self._limit // _SPILL):
             keys = pa.concat_tables(keys for _, keys in batch)
             tag_result = tagging.tag_merge(self._context, keys, deletes=deletes)
             row = 0
@@ -165,21 +160,13 @@ class _Merge:
                 self._dispatch(part.to_table(), TagResult(tagged, tag_result.groups))
                 row += part_keys.num_rows
 
-    def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
-        batch: list[tuple[RouteRows, pa.Table]] = []
-        size = 0
+    def _keys(self, parts: list[RouteRows]) -> Iterator[tuple[RouteRows, pa.Table]]:
         for part in parts:
             # A copy of two columns: data from a file is freed only as a whole.
             keys = part.to_table().select(_KEYS).take(row_numbers(len(part)))
             check_once(self._context, keys)
             self.partitions.update(keys.column(PARTITION_PATH).unique().to_pylist())
-            batch.append((part, keys))
-            size += keys.nbytes
-            if size > self._limit // _SPILL:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+            yield part, keys
 
     def _dispatch(self, rows: pa.Table, tag_result: TagResult) -> None:
         tagged = tag_result.tagged
@@ -194,8 +181,7 @@ class _Merge:
         is_existing = pc.invert(is_new)
         self._tagged.add(groups.filter(is_existing), matched.filter(is_existing))
 
-    # --- matched rows
-    # ---------------------------------------------------------------------------------
+    # --- matched rows ---
 
     def match(self) -> None:
         """Apply the clauses to tagged rows."""
@@ -208,7 +194,16 @@ class _Merge:
         chunks = self._chunks(routes, reads)
         engine = self._context.engine
         while chunk_batch := list(islice(chunks, engine.tasks_per_process)):
-            tasks = [self._task(reads[number], rows) for number, rows in chunk_batch]
+            tasks = [
+                match_task(
+                    self._context,
+                    reads[number],
+                    rows.column(RECORD_KEY).combine_chunks(),
+                    self._source(rows),
+                    self._on_match,
+                )
+                for number, rows in chunk_batch
+            ]
             results = engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
             for (number, rows), result in zip(chunk_batch, results, strict=True):
                 self._collect(number, rows, result)
@@ -229,18 +224,6 @@ class _Merge:
                 first += count
                 count = max(chunk_bytes // (width + chunk.nbytes // chunk.num_rows), _SAMPLE)
 
-    def _task(self, read: ReadTask, rows: pa.Table) -> MatchTask:
-        keys = rows.column(RECORD_KEY).combine_chunks()
-        context = self._context
-        return MatchTask(
-            read,
-            keys,
-            self._source(rows),
-            self._on_match,
-            context.options.null_elements,
-            context.ignored_values,
-        )
-
     def _source(self, rows: pa.Table) -> pa.Table:
         """Return the source's own columns."""
         columns = [rows.column(_column_name(number)) for number in range(len(self._source_schema))]
@@ -257,8 +240,7 @@ class _Merge:
         group_numbers = pa.repeat(pa.scalar(number, pa.int64()), len(unmatched))
         self._spill_unmatched(rows.take(unmatched), group_numbers)
 
-    # --- unmatched rows
-    # -------------------------------------------------------------------------------
+    # --- unmatched rows ---
 
     def _spill_unmatched(self, rows: pa.Table, group_numbers: pa.Array[Any]) -> None:
         """Spill rows that match no row of a file group."""
@@ -277,17 +259,17 @@ class _Merge:
             is_own_partition = pc.equal(
                 rows.column(PARTITION_PATH), self.assigner.partition_paths(groups)
             )
-            group_in_partition = pc.if_else(
+            own_group = pc.if_else(
                 is_own_partition.combine_chunks(), groups, pa.scalar(None, pa.int64())
             )
-            keys = rows.select([*_KEYS, _MATCH_COUNT]).append_column("home", group_in_partition)
+            keys = rows.select([*_KEYS, _MATCH_COUNT]).append_column("group", own_group)
             keys = keys.append_column("row", row_numbers(rows.num_rows))
-            sums = [("row", "min"), ("row", "count"), ("home", "min")]
+            sums = [("row", "min"), ("row", "count"), ("group", "min")]
             unmatched = keys.group_by([*_KEYS, _MATCH_COUNT], use_threads=False).aggregate(sums)
             unmatched = unmatched.filter(
                 pc.equal(unmatched.column("row_count"), unmatched.column(_MATCH_COUNT))
             )
-            self._insert(rows.take(unmatched["row_min"]), unmatched["home_min"].combine_chunks())
+            self._insert(rows.take(unmatched["row_min"]), unmatched["group_min"].combine_chunks())
 
     def _insert(self, rows: pa.Table, group_numbers: pa.Array[Any]) -> None:
         numbers = row_numbers(rows.num_rows)

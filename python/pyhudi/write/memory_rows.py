@@ -35,26 +35,21 @@ class MemoryRows:
         """See `UnassignedRows`."""
         combined = tagging.combine(self.context, self.rows)
         if self.counters is not None:
-            is_in_other_partition = tagging.cross_partition_duplicates(
-                self.context, self.rows, combined
-            )
-            self.counters.cross_partition_duplicates += pc.sum(is_in_other_partition).as_py() or 0
-        return self._keep_rows(combined)
+            self.counters.count_combined(self.context, self.rows, combined)
+        return replace(self, rows=combined)
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
         """See `UnassignedRows`."""
-        return self._keep_rows(drop_existing_keys(self.context, self.rows, fail=fail))
+        rows = drop_existing_keys(self.context, self.rows, fail=fail)
+        if self.counters is not None:
+            self.counters.count_dropped(self.rows, rows)
+        return replace(self, rows=rows)
 
     def count_existing_keys(self) -> MemoryRows:
         """See `UnassignedRows`."""
         if self.counters is not None:
             self.counters.inserted_duplicates += count_existing(self.context, self.rows)
         return self
-
-    def _keep_rows(self, rows: pa.Table) -> MemoryRows:
-        if self.counters is not None:
-            self.counters.count_dropped(self.rows, rows)
-        return replace(self, rows=rows)
 
     def fill_missing_columns(self) -> UnassignedRows:
         """See `UnassignedRows`."""
@@ -66,10 +61,8 @@ class MemoryRows:
         context, rows = self.context.recover(), self.rows
         is_delete = context.find_delete_markers(rows)
         tag_result = tagging.tag_upsert(context, rows, is_delete)
-        kept_in_partition = tagging.count_kept_in_partition(context, rows, is_delete, tag_result)
-        return replace(
-            assign_rows(context, rows, is_delete, tag_result), kept_in_partition=kept_in_partition
-        )
+        kept = tagging.count_kept_in_partition(context, rows, is_delete, tag_result)
+        return replace(assign_rows(context, rows, is_delete, tag_result), kept_in_partition=kept)
 
     def for_insert(
         self,
@@ -183,10 +176,8 @@ def assign_deletes(
     keys: columns record key and partition path. The path is ignored unless `in_partitions`.
     """
     tag_result = tagging.tag_delete(context, keys, in_partitions=in_partitions)
-    record_keys, base_rows = (
-        keys.column(RECORD_KEY).combine_chunks(),
-        tag_result.tagged.base_rows_by_group(),
-    )
+    record_keys = keys.column(RECORD_KEY).combine_chunks()
+    base_rows = tag_result.tagged.base_rows_by_group()
     deletes = {
         number: DeletedKeys(record_keys.take(at), base_rows.get(number))
         for number, at in tag_result.tagged.by_group()

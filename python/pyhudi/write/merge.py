@@ -25,7 +25,6 @@ from pyhudi.input.batches import read_batches
 from pyhudi.input.conform import data_schema
 from pyhudi.slices.tagged_rows import Tagged, row_numbers
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
 from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys
@@ -34,7 +33,7 @@ from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.large_merge import LargeSource, row_bytes
 from pyhudi.write.memory_rows import assign_rows
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_match import Matched, match_rows
 from pyhudi.write.merge_planning import (
     Inserted,
     MergeClause,
@@ -42,10 +41,11 @@ from pyhudi.write.merge_planning import (
     build_inserts,
     check_clauses,
     check_once,
+    match_task,
     tasks_for_groups,
 )
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.upsert import open_write
@@ -83,12 +83,15 @@ def merge(
     source_rows = source if counters is None else _read_source(context, source, limit, counters)
     with _merge_source(context, source_rows, clauses) as changes:
         groups_read = check_file_groups_unchanged(changes.groups_read)
+        missing_keys = check_missing_keys(changes)
+        if isinstance(source_rows, LargeSource):
+            missing_keys = source_rows.commit_checks
         return with_row_counts(
             write(
                 changes,
                 UPSERT,
                 deletes=True,
-                commit_checks=[*_checks_of_missing_keys(source_rows, changes), groups_read],
+                commit_checks=[*missing_keys, groups_read],
             ),
             counters,
         )
@@ -121,11 +124,6 @@ def _read_source(
     return pa.concat_tables(buffered)
 
 
-def _checks_of_missing_keys(source: Any, changes: AssignedRows) -> list[CommitCheck]:
-    checks = check_missing_keys(changes)
-    return source.commit_checks if isinstance(source, LargeSource) else checks
-
-
 def _merge_source(
     context: WriteContext, source: Any, clauses: Sequence[MergeClause]
 ) -> AbstractContextManager[AssignedRows]:
@@ -153,18 +151,18 @@ def _merge_in_memory(
     tag_result = tagging.tag_merge(context, keyed, deletes=deletes)
     groups = tag_result.groups
     matches = {n: rows for n, rows in tag_result.tagged.by_group() if not groups[n].is_new}
-    check_free(context, (groups[number] for number in matches))
+    check_update_allowed(context, (groups[number] for number in matches))
     results = _match(context, source, keyed, matches, groups, on_match)
     matched = [rows.take(results[number].matched) for number, rows in matches.items()]
-    inserted = build_inserts(
-        context, source, keyed, _find_unmatched(keyed.num_rows, matched), on_absence
-    )
-    deleted = {
-        n: result.deleted.column(RECORD_KEY)
+    all_matched = pa.concat_arrays([pa.array([], pa.int64()), *matched])
+    numbers = row_numbers(keyed.num_rows)
+    unmatched = numbers.filter(pc.invert(pc.is_in(numbers, value_set=all_matched)))
+    inserted = build_inserts(context, source, keyed, unmatched, on_absence)
+    deleted_keys = {
+        n: DeletedKeys(result.deleted.column(RECORD_KEY).combine_chunks())
         for n, result in results.items()
         if result.deleted.num_rows
     }
-    deleted_keys = {number: DeletedKeys(keys.combine_chunks()) for number, keys in deleted.items()}
     # After a concurrent write the clauses may change rows that they leave unchanged now.
     groups_read = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
     changes = _assign_rows(context, results, inserted, tag_result)
@@ -183,28 +181,11 @@ def _match(
     reads = tasks_for_groups(context, [groups[number] for number in matches])
     keys = keyed.column(RECORD_KEY)
     tasks = [
-        MatchTask(
-            read,
-            keys.take(rows).combine_chunks(),
-            source.take(rows),
-            clauses,
-            context.options.null_elements,
-            context.ignored_values,
-        )
+        match_task(context, read, keys.take(rows).combine_chunks(), source.take(rows), clauses)
         for read, rows in zip(reads, matches.values(), strict=True)
     ]
     results = context.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
     return dict(zip(matches, results, strict=True))
-
-
-# --- rows and files -------------------------------------------------------------------------------
-
-
-def _find_unmatched(count: int, matched: list[pa.Array[Any]]) -> pa.Array[Any]:
-    """Return the numbers of the source's rows that match no row of the table."""
-    numbers = row_numbers(count)
-    existing = pa.concat_arrays([pa.array([], pa.int64()), *matched])
-    return numbers.filter(pc.invert(pc.is_in(numbers, value_set=existing)))
 
 
 def _assign_rows(

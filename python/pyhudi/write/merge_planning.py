@@ -21,6 +21,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.suggestions import case_hint
 from pyhudi.write import checks, merge_clauses
 from pyhudi.write.merge_clauses import Clause, join_sides, select_rows
+from pyhudi.write.merge_match import MatchTask
 from pyhudi.write.update_delete import check_settable, set_values
 from pyhudi.write.write_context import WriteContext
 
@@ -41,6 +42,18 @@ def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     slices = [group.read_slice for group in groups]
     return plan_slices(context.table, slices, columns, context.task_memory, context.virtual_keys)
+
+
+def match_task(
+    context: WriteContext,
+    read: ReadTask,
+    keys: pa.Array[Any],
+    source: pa.Table,
+    clauses: tuple[Clause, ...],
+) -> MatchTask:
+    """Return the task that matches rows of the source with one slice. keys: of these rows."""
+    null_elements = context.options.null_elements
+    return MatchTask(read, keys, source, clauses, null_elements, context.ignored_values)
 
 
 def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ from pyhudi.write.write_context import WriteContext
 _HINT = "Use OPTIMISTIC_CONCURRENCY_CONTROL for this write, when no other writer is active."
 
 
-def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
+def check_appends(context: WriteContext, operation: str, *, appends: bool) -> None:
     """Raise `UnsupportedTableFeature` for a table or operation that the mode is not safe for.
 
     appends: the operation appends its input, independent of stored rows.
@@ -34,5 +34,5 @@ def check_appends(context: WriteContext, verb: str, *, appends: bool) -> None:
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
     if not appends:
         raise UnsupportedTableFeature(
-            f"{mode}: {verb} is not safe with concurrent writers", hint=_HINT
+            f"{mode}: {operation} is not safe with concurrent writers", hint=_HINT
         )

@@ -29,10 +29,10 @@ from pyhudi.write.execute import (
     write_buckets,
     write_new_files,
 )
-from pyhudi.write.file_assignment import check_not_clustered
 from pyhudi.write.input_rows import read_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partition_selection import select_partitions
+from pyhudi.write.pending_clustering import check_no_pending_clustering
 from pyhudi.write.row_counters import with_row_counts
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
@@ -103,7 +103,7 @@ def remove_partitions(context: WriteContext, paths: Sequence[str]) -> WriteResul
     Raises `CommitConflict` if another writer changed them concurrently.
     """
     check_replaceable(context.config)
-    replaced = groups_of(context, paths)
+    replaced = groups_to_replace(context, paths)
     commit_checks = [check_partitions_unchanged(replaced)]
     with Transaction(context.table, DELETE_PARTITION, commit_checks=commit_checks) as txn:
         new_hashing_metadata(context, txn, replaced)
@@ -127,7 +127,7 @@ def _overwrite(
         rows = source.combine() if context.options.combine_inserts else source
         assigned = rows.for_new_buckets() if in_buckets else rows.for_new_files()
         is_whole_table = operation == INSERT_OVERWRITE_TABLE
-        replaced = groups_of(
+        replaced = groups_to_replace(
             assigned.context, None if is_whole_table else assigned.counts.partitions
         )
         write = write_buckets if in_buckets else write_new_files
@@ -140,7 +140,7 @@ def _overwrite(
         return with_row_counts(result, source.counters)
 
 
-def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
+def groups_to_replace(context: WriteContext, partitions: Sequence[str] | None) -> Replaced:
     """Return the ids of all file groups of partitions (None for all), by partition path.
 
     Partitions without file groups are included, as in Hudi, and file groups with lost files. Raises
@@ -148,7 +148,7 @@ def groups_of(context: WriteContext, partitions: Sequence[str] | None) -> Replac
     """
     view = _view(context, partitions)
     slices = view.slices()
-    check_not_clustered(file_groups(context.timeline, view.iter_newest_slices(), slices))
+    check_no_pending_clustering(file_groups(context.timeline, view.iter_newest_slices(), slices))
     lost_groups = ((file.partition, file.file_id) for file in find_lost_files(context.table, view))
     return _by_partition(
         view.partitions if partitions is None else partitions,

@@ -25,7 +25,7 @@ from pyhudi.slices.partial_rows import NUMBER, CompletingTask, read_existing_col
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write import checks
 from pyhudi.write.file_assignment import Counts
-from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.write_context import WriteContext
 
 
@@ -39,7 +39,7 @@ def check_partial(context: WriteContext, schema_mode: SchemaMode) -> None:
         raise UnsupportedTableFeature(msg, hint="Give whole rows, or use update or merge.")
 
 
-def check_read(context: WriteContext, counts: Counts) -> None:
+def check_no_truncated_logs(context: WriteContext, counts: Counts) -> None:
     """Reject updated file groups with a truncated log file: older values would return."""
     _check_slices(context, [counts.groups[number].read_slice for number in counts.updates])
 
@@ -109,7 +109,7 @@ def _read_existing(context: WriteContext, rows: pa.Table, missing: tuple[str, ..
     tasks = []
     for number, at in tag_result.tagged.by_group():
         group = tag_result.groups[number]
-        check_free(context, [group])
+        check_update_allowed(context, [group])
         group_keys = keys.column(RECORD_KEY).combine_chunks().take(at)
         tasks.append(CompletingTask(target, group.read_slice, at, group_keys, missing))
     _check_slices(context, [task.slice for task in tasks])

@@ -51,7 +51,7 @@ def expire_partitions(
     result = ServiceResult(
         _SERVICE,
         file_groups=len(dropped),
-        files_removed=sum(len(slice_.logs) + (slice_.base is not None) for slice_ in dropped),
+        files_removed=sum(len(slice_.files) for slice_ in dropped),
         bytes_removed=sum(slice_.size for slice_ in dropped),
         left=tuple(reasons),
         dry_run=dry_run,
@@ -66,11 +66,8 @@ def _split_expired(
 ) -> tuple[list[str], list[str]]:
     """Return the expired partitions to drop, oldest first, and the reasons why others are kept."""
     zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
-    times = dict(
-        _creation_times(context, slices)
-        if options.by_creation
-        else _modification_times(context, slices)
-    )
+    find_times = _creation_times if options.by_creation else _modification_times
+    times = find_times(context, slices)
     for path, instant in sorted(times.items()):
         if is_bootstrap(instant) and (not options.selected or path in options.selected):
             msg = f"{BOOTSTRAP_PATH}: the bootstrap time of partition {path!r} is unknown"
@@ -93,10 +90,8 @@ def _split_expired(
     return free[: options.max_partitions], reasons
 
 
-def _modification_times(
-    context: WriteContext, slices: list[FileSlice]
-) -> Iterator[tuple[str, str]]:
-    """Yield partition paths with the time of the newest write."""
+def _modification_times(context: WriteContext, slices: list[FileSlice]) -> dict[str, str]:
+    """Return the time of the newest write by partition path."""
     newest: dict[str, str] = {}
     for slice_ in slices:
         times = [slice_.base_instant, *(log.instant for log in slice_.logs)]
@@ -104,14 +99,13 @@ def _modification_times(
     # Up to version 6 a log file's name does not contain the instants of its appends.
     if context.config.version.logs_named_by_base_instant:
         for commit in context.timeline.commits:
-            for partition, _ in collect_written_file_groups(
-                context.timeline.commit_metadata(commit)
-            ):
+            metadata = context.timeline.commit_metadata(commit)
+            for partition, _ in collect_written_file_groups(metadata):
                 if partition in newest:
                     newest[partition] = max(newest[partition], commit.requested)
         for partition, appended in _append_times_in_archive(context, slices):
             newest[partition] = max(newest[partition], appended)
-    return iter(newest.items())
+    return newest
 
 
 def _append_times_in_archive(
@@ -130,8 +124,9 @@ def _append_times_in_archive(
                 yield partition, min(changed, start)
 
 
-def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[tuple[str, str]]:
-    """Yield partition paths with the time of the write that created them."""
+def _creation_times(context: WriteContext, slices: list[FileSlice]) -> dict[str, str]:
+    """Return the time of the write that created each partition, by its path."""
+    times = {}
     for partition in sorted({slice_.partition for slice_ in slices}):
         file = f"{partition}/{PARTITION_METADATA}"
         data = context.storage.read_or_none(file)
@@ -142,4 +137,5 @@ def _creation_times(context: WriteContext, slices: list[FileSlice]) -> Iterator[
                 "creation time"
             )
             raise UnsupportedTableFeature(msg, hint="Use KEEP_BY_TIME, which uses the last write.")
-        yield partition, created
+        times[partition] = created
+    return times

@@ -6,20 +6,20 @@ all of them, in order of appearance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.engine.spill import PartitionedSpill
+from pyhudi.engine.spill import PartitionedSpill, RouteRows
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import Tagged, find_untagged, group_values
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows, with_partition
-from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.write_context import WriteContext
 
 
@@ -37,13 +37,13 @@ class RowAssigner:
         self._counts: dict[int, tuple[int, int]] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         self._deletes: dict[int, list[pa.Array[Any]]] = {}
-        self._kept_away = 0
+        self._kept_in_partition = 0
 
     def add(self, rows: pa.Table, tag_result: TagResult) -> None:
-        """Add rows that are merged by key. tag_result: the index's answer for these rows."""
+        """Add rows that are merged by key. tag_result: the tags of these rows."""
         is_delete = self._context.find_delete_markers(rows)
         tag_result = tagging.resolve_partition_moves(self._context, rows, is_delete, tag_result)
-        self._kept_away += tagging.count_kept_in_partition(
+        self._kept_in_partition += tagging.count_kept_in_partition(
             self._context, rows, is_delete, tag_result
         )
         tagged = tag_result.tagged
@@ -97,7 +97,7 @@ class RowAssigner:
             },
             {number: DeletedKeys(pa.concat_arrays(keys)) for number, keys in self._deletes.items()},
             inserts,
-            self._kept_away,
+            self._kept_in_partition,
         )
 
     def _add_updates(self, rows: pa.Table, groups: pa.Array[Any], is_delete: pa.Array[Any]) -> None:
@@ -113,13 +113,29 @@ class RowAssigner:
     def _number(self, group: FileGroup) -> int:
         number = self._numbers.setdefault(self._group_key(group), len(self.groups))
         if number == len(self.groups):
-            check_free(self._context, [group])
+            check_update_allowed(self._context, [group])
             self.groups.append(group)
         return number
 
     def _group_key(self, group: FileGroup) -> tuple[str, str]:
         # A file id does not identify a new bucket: each lookup generates another one.
         return self._context.index.location_of(group.slice)
+
+
+def batch_keys(
+    keyed_parts: Iterable[tuple[RouteRows, pa.Table]], max_bytes: int
+) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
+    """Yield parts of the rows with their keys, in batches whose keys fit in memory for a lookup."""
+    batch: list[tuple[RouteRows, pa.Table]] = []
+    size = 0
+    for part, keys in keyed_parts:
+        batch.append((part, keys))
+        size += keys.nbytes
+        if size > max_bytes:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def slice_tagged(tagged: Tagged, first: int, count: int) -> Tagged:

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyhudi.index.protocol import IndexedTable
+from pyhudi.index.tagging import cross_partition_duplicates
 from pyhudi.txn.result import WriteResult
 
 
@@ -32,10 +35,15 @@ class RowCounters:
             self.rows_in += chunk.num_rows
             yield chunk
 
-    def count_dropped(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        """Count the rows that a step removed, and return the remaining rows."""
+    def count_dropped(self, before: pa.Table, after: pa.Table) -> None:
+        """Count the rows that a step removed."""
         self.dropped += before.num_rows - after.num_rows
-        return after
+
+    def count_combined(self, table: IndexedTable, before: pa.Table, after: pa.Table) -> None:
+        """Count the rows that were dropped when rows of one key were combined."""
+        self.count_dropped(before, after)
+        is_in_other_partition = cross_partition_duplicates(table, before, after)
+        self.cross_partition_duplicates += pc.sum(is_in_other_partition).as_py() or 0
 
 
 def with_row_counts(result: WriteResult, counters: RowCounters | None) -> WriteResult:

@@ -33,7 +33,7 @@ class AssignedRows(Protocol):
 
     @property
     def kept_in_partition(self) -> int:
-        """Number of updates that are written to the partition of the stored row, not to theirs."""
+        """Number of updates that stay in the partition of the stored row."""
 
     @property
     def inserted_duplicates(self) -> int:

@@ -25,7 +25,7 @@ from pyhudi.index.protocol import TagResult
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.write.assigned_rows import AssignedLocalRows
 from pyhudi.write.duplicate_policy import count_existing, drop_existing_keys
-from pyhudi.write.row_assignment import RowAssigner, slice_tagged
+from pyhudi.write.row_assignment import RowAssigner, batch_keys, slice_tagged
 from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.write_context import WriteContext
@@ -61,23 +61,24 @@ class SpilledRows:
 
     def without_existing_keys(self, *, fail: bool) -> UnassignedRows:
         """See `UnassignedRows`; raises when chunks are read."""
-        chunks = (
-            self._keep_rows(chunk, drop_existing_keys(self.context, chunk, fail=fail))
-            for chunk in self.chunks
-        )
-        return replace(self, chunks=chunks)
+
+        def drop_existing(chunk: pa.Table) -> pa.Table:
+            rows = drop_existing_keys(self.context, chunk, fail=fail)
+            if self.counters is not None:
+                self.counters.count_dropped(chunk, rows)
+            return rows
+
+        return replace(self, chunks=map(drop_existing, self.chunks))
 
     def count_existing_keys(self) -> SpilledRows:
         """See `UnassignedRows`; counts when chunks are read."""
-        return replace(self, chunks=map(self._count_existing, self.chunks))
 
-    def _count_existing(self, chunk: pa.Table) -> pa.Table:
-        if self.counters is not None:
-            self.counters.inserted_duplicates += count_existing(self.context, chunk)
-        return chunk
+        def count(chunk: pa.Table) -> pa.Table:
+            if self.counters is not None:
+                self.counters.inserted_duplicates += count_existing(self.context, chunk)
+            return chunk
 
-    def _keep_rows(self, before: pa.Table, after: pa.Table) -> pa.Table:
-        return after if self.counters is None else self.counters.count_dropped(before, after)
+        return replace(self, chunks=map(count, self.chunks))
 
     def fill_missing_columns(self) -> UnassignedRows:
         """See `UnassignedRows`."""
@@ -142,15 +143,16 @@ class SpilledRows:
         context = self.context.recover()
         updates, inserts = self._spill(order), self._spill(())
         assigner = RowAssigner(context, updates, inserts)
-        for batch in self._key_batches(parts):
+        for batch in batch_keys(self._keys(parts), self.memory_limit // _SPILL):
             keys = pa.concat_tables(keys for _, keys in batch)
             deleted = keys.column(_DELETED).combine_chunks()
             self._note_deleted_paths(keys, deleted)
             tag_result = look_up(context, keys.select([RECORD_KEY, PARTITION_PATH]), deleted)
             row = 0
-            for rows in self._read_again([part for part, _ in batch]):
-                part = slice_tagged(tag_result.tagged, row, rows.num_rows)
-                assigner.add(rows, TagResult(part, tag_result.groups))
+            for part, _ in batch:
+                rows = self._combine_part(part.to_table())
+                tagged = slice_tagged(tag_result.tagged, row, rows.num_rows)
+                assigner.add(rows, TagResult(tagged, tag_result.groups))
                 row += rows.num_rows
         return assigner.all_rows()
 
@@ -171,34 +173,15 @@ class SpilledRows:
             part_rows = part.to_table()
             rows = self._combine_part(part_rows)
             if self.counters is not None:
-                self.counters.count_dropped(part_rows, rows)
-                is_in_other_partition = tagging.cross_partition_duplicates(
-                    self.context, part_rows, rows
-                )
-                self.counters.cross_partition_duplicates += (
-                    pc.sum(is_in_other_partition).as_py() or 0
-                )
+                self.counters.count_combined(self.context, part_rows, rows)
             yield rows
-
-    def _read_again(self, parts: list[RouteRows]) -> Iterator[pa.Table]:
-        for part in parts:
-            yield self._combine_part(part.to_table())
 
     def _combine_part(self, rows: pa.Table) -> pa.Table:
         return tagging.combine(self.context, rows) if self.combines_keys else rows
 
-    def _key_batches(self, parts: list[RouteRows]) -> Iterator[list[tuple[RouteRows, pa.Table]]]:
-        """Yield parts with the keys of their rows, in batches that fit in memory for a lookup."""
-        batch: list[tuple[RouteRows, pa.Table]] = []
-        size = 0
+    def _keys(self, parts: list[RouteRows]) -> Iterator[tuple[RouteRows, pa.Table]]:
+        """Yield each part with the keys of its rows, and whether each row deletes its key."""
         for part, rows in zip(parts, self._merge_parts(parts), strict=True):
             # A copy of the two columns: data from the core or a file is freed only as a whole.
             keys = rows.select([RECORD_KEY, PARTITION_PATH]).take(row_numbers(rows.num_rows))
-            keys = keys.append_column(_DELETED, self.context.find_delete_markers(rows))
-            batch.append((part, keys))
-            size += keys.nbytes
-            if size > self.memory_limit // _SPILL:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+            yield part, keys.append_column(_DELETED, self.context.find_delete_markers(rows))

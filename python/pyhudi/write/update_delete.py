@@ -36,7 +36,7 @@ from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys, GroupRows
 from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.pending_clustering import check_free
+from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext, retry_if_stale
 
@@ -65,7 +65,7 @@ def delete(
     changed = [
         (task.slice, *keys) for task, keys in zip(tasks, keys_by_task, strict=True) if len(keys[0])
     ]
-    groups = groups_of(context, [slice_ for slice_, _, _ in changed])
+    groups = current_groups(context, [slice_ for slice_, _, _ in changed])
     deletes = {number: DeletedKeys(keys) for number, (_, keys, _) in enumerate(changed)}
     duplicates = [number for number, (_, _, has_duplicates) in enumerate(changed) if has_duplicates]
     assigned = AssignedLocalRows(context, groups, deletes=deletes)
@@ -105,7 +105,7 @@ def update(
     if context.ignored_values is not None:
         checked = [SettableRows(rows, context.ignored_values) for rows, _ in changed]
         context.engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
-    groups = groups_of(context, [rows.task.slice for rows, _ in changed])
+    groups = current_groups(context, [rows.task.slice for rows, _ in changed])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(changed)}
     assigned = AssignedLocalRows(context, groups, updates)
     return write(assigned, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
@@ -164,7 +164,7 @@ def check_settable(
             raise ConfigError(msg, hint="Delete the rows and insert them again.")
 
 
-def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
+def current_groups(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]:
     """Return the file groups of slices that a scan read, in the order of the slices.
 
     Raises `CommitConflict` if one has a pending clustering, or was rolled back concurrently.
@@ -177,6 +177,6 @@ def groups_of(context: WriteContext, slices: list[FileSlice]) -> list[FileGroup]
     if removed:
         msg = f"the file group {removed[0][1]} was removed while its rows were read"
         raise retryable_conflict(msg)
-    current = [by_id[slice_.key] for slice_ in slices]
-    check_free(context, current)
-    return current
+    result = [by_id[slice_.key] for slice_ in slices]
+    check_update_allowed(context, result)
+    return result

@@ -34,7 +34,7 @@ from pyhudi.write.execute import (
 )
 from pyhudi.write.input_rows import read_delete_keys, read_rows
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.partial_update import check_partial, check_read
+from pyhudi.write.partial_update import check_no_truncated_logs, check_partial
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.sort_modes import SortMode, sort_order
@@ -75,7 +75,7 @@ def upsert(
             rows, partial = rows.fill_missing_columns(), False
         assigned = rows.for_upsert()
         if partial:
-            check_read(assigned.context, assigned.counts)
+            check_no_truncated_logs(assigned.context, assigned.counts)
         result = write(
             assigned, UPSERT, partial=partial, commit_checks=check_missing_keys(assigned)
         )

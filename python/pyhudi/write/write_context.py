@@ -246,7 +246,7 @@ class WriteContext:
             selected_index=selected_index,
             index_names=columns_with_index(config, definitions),
         )
-        checks.check_root(storage, config)
+        checks.check_no_files_outside_partitions(storage, config)
         checks.check_virtual_writes(config, opened.schema.arrow, context.index, options)
         check_delete_field(opened.schema.arrow, config.merge.delete_field)
         checks.check_log_blocks(context.options, config, context.schema.arrow)

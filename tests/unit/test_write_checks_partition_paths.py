@@ -25,7 +25,7 @@ ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
 @pytest.mark.parametrize("verb", ["upsert", "insert", "bulk_insert", "overwrite_partitions"])
 @pytest.mark.parametrize("index", ["simple", "bucket"])
 @pytest.mark.parametrize("part", ["10:30", "a:b/c", "__all_partitions__"])
-def test_rows_of_a_partition_that_hudi_cannot_have_are_refused(
+def test_rows_of_unsupported_partition_raise(
     tmp_path: Path, verb: str, index: str, part: str
 ) -> None:
     table = TABLE.make(tmp_path / "t", index=index)
@@ -55,7 +55,7 @@ def test_prefix_before_colon_is_accepted(tmp_path: Path) -> None:
         ("%2F", HIVE),
     ],
 )
-def test_check_names_refuses_values_that_hudi_reads_as_others(
+def test_partition_value_misread_by_hudi_raises(
     tmp_path: Path, part: str, options: dict[str, str]
 ) -> None:
     table = TABLE.make(tmp_path / "t", options=options)
@@ -64,7 +64,7 @@ def test_check_names_refuses_values_that_hudi_reads_as_others(
     assert table.count() == 1
 
 
-def test_check_names_refuses_equals_sign_in_one_of_two_columns(tmp_path: Path) -> None:
+def test_equals_sign_in_one_of_two_columns_raises(tmp_path: Path) -> None:
     rows = pa.table({"id": ["a"], "p": ["x"], "q": ["a=b"]})
     with pytest.raises(SchemaMismatch, match="cannot read the partition 'x/a=b'"):
         pyhudi.create_table(tmp_path / "t", rows, key="id", partition_by=["p", "q"])
@@ -102,12 +102,12 @@ def test_names_that_hudi_reads_are_written(
 
 
 @pytest.mark.parametrize("index", ["simple", "bucket"])
-def test_rows_that_are_there_are_read_and_changed(
+def test_rows_of_unsupported_partition_can_be_read_and_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
 ) -> None:
     odd = TABLE.rows("bc", part="10:30")
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "check_names", lambda *_: None)
+        patched.setattr(execute, "check_partition_paths", lambda *_: None)
         table = TABLE.make(tmp_path / "t", index=index, first=odd)
     table.upsert(TABLE.rows("b", part="10:30", v=2))
     table.update("id = 'c'", {"v": 3})
