@@ -1,4 +1,4 @@
-"""What a check finds: nothing in tables that Hudi left whole, and every kind of planted damage."""
+"""Findings of a check: none in intact tables of Hudi, and each type of planted damage."""
 
 from __future__ import annotations
 
@@ -257,10 +257,10 @@ def test_check_ignores_files_of_pending_clean(version: int, tmp_path: Path) -> N
     assert not table.refresh().check(deep=True)
 
 
-def test_log_files_of_a_rollback_that_was_archived(
+def test_check_accepts_log_files_of_archived_rollback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to version 6 they stay in their slice for as long as that is there."""
+    """Up to version 6 they stay in their slice as long as it exists."""
     table = PEOPLE.make(tmp_path, version=6, kind="mor")
     for _ in range(2):
         table.upsert(people(range(2), 1, 1))
@@ -367,7 +367,7 @@ def _keys(table: Damaged) -> list[str]:
     return sorted(rows.column(0).to_pylist())
 
 
-def test_statistics_that_do_not_hold(damaged: Callable[[str], Damaged]) -> None:
+def test_check_finds_wrong_statistics(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v8_cow_event_time")
     read = {one.base.path for one in _slices(table) if one.base}
     file = table.base / min(read)
@@ -417,7 +417,7 @@ def _slices(table: Damaged) -> Any:
 
 
 @pytest.mark.parametrize("name", ["v6_cow_all_stats", "v9_cow_all_stats"])
-def test_facts_that_are_missing(damaged: Callable[[str], Damaged], name: str) -> None:
+def test_check_finds_missing_statistics(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     one = next(one for one in _slices(table) if one.base)
     rows = table.recorder.file_facts(
@@ -483,7 +483,7 @@ def test_findings_of_keys_at_one_place_are_summed_up() -> None:
     ]
 
 
-def test_lost_base_file_is_not_told_by_each_of_its_keys(tmp_path: Path) -> None:
+def test_check_sums_up_keys_of_lost_base_file(tmp_path: Path) -> None:
     rows = pa.table({"id": [f"k{n}" for n in range(500)], "v": [1] * 500})
     table = pyhudi.create_table(tmp_path, rows, key="id")
     (base,) = tmp_path.glob("*.parquet")

@@ -1,4 +1,4 @@
-"""`maintain` and what it goes by: what is advised, what is done, what a budget leaves."""
+"""`maintain`: the advice that it uses, the services that it runs, and its budget."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def logged(base: Path, version: int = 9, commits: int = 9) -> HudiTable:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_log_files_are_compacted_when_that_is_worth_it(version: int, tmp_path: Path) -> None:
+def test_maintain_compacts_log_files_if_worthwhile(version: int, tmp_path: Path) -> None:
     table = logged(tmp_path / "t", version, commits=3)
     assert not [one for one in table.inspect.health().advice if one.service == "compact"]
     for v in range(6, 12):
@@ -86,7 +86,7 @@ def test_small_files_are_joined(version: int, kind: str, tmp_path: Path) -> None
 
 
 def test_small_files_of_the_first_commit_are_not_advised_to_be_joined(tmp_path: Path) -> None:
-    """The inserts that come fill them."""
+    """Later inserts fill them up."""
     small = {
         "hoodie.copyonwrite.record.size.estimate": "4096",
         "hoodie.parquet.max.file.size": "8192",
@@ -131,7 +131,7 @@ def test_failed_write_is_advised_to_be_rolled_back(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_old_files_go(version: int, tmp_path: Path) -> None:
+def test_maintain_cleans_old_files(version: int, tmp_path: Path) -> None:
     table = logged(tmp_path / "t", version, commits=4)
     options = {"hoodie.clean.commits.retained": 3, "hoodie.clean.automatic": False}
     table = pyhudi.open_table(tmp_path / "t", options=options)
@@ -167,7 +167,7 @@ def test_maintain_respects_byte_budget(tmp_path: Path) -> None:
 
 def test_maintain_respects_time_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = logged(tmp_path / "t")
-    monkeypatch.setattr(maintain, "_UNIT", 1)
+    monkeypatch.setattr(maintain, "_UNIT_BYTES", 1)
     real, late = SystemClock.now_ms, 0
 
     def compact(*given: Any, **more: Any) -> Any:
@@ -210,7 +210,7 @@ def test_parts_of_an_advice() -> None:
     assert found == [["a", "b"], ["c"], ["d"]]
 
 
-def test_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintain_for_ever_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logged(tmp_path / "t")
     table = pyhudi.open_table(tmp_path / "t")
     waits: list[float] = []

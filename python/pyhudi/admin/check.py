@@ -18,14 +18,14 @@ from pyhudi.admin.check_contents import (
     find_damaged_files,
 )
 from pyhudi.admin.check_files import RecordedFiles, StoredTable
-from pyhudi.admin.check_findings import CheckResult, Finding, in_order
+from pyhudi.admin.check_findings import CheckResult, Finding, damage_finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
 from pyhudi.cached_property import cached_property
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CorruptTable, without_hint
+from pyhudi.errors import CorruptTable
 from pyhudi.index.selection import index_from_options
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.statistics_columns import statistics_columns
@@ -82,19 +82,19 @@ def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> C
     ]
     metadata = None
     if config.metadata_partitions:
-        metadata, metadata_findings = _metadata(table, recorded, stored)
+        metadata, metadata_findings = _check_metadata(table, recorded, stored)
         findings += metadata_findings
     state = _DeepCheck(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
     if deep:
         findings += check_files.check_archived(timeline, stored)
-        findings += _contents(state, stored)
+        findings += _check_contents(state, stored)
     elif state.has(RECORD_INDEX) and not keys_are_unique(timeline):
         # The index has one location for a key, so it does not show duplicates.
         findings += _find_duplicate_keys(state)
     return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
 
 
-def _metadata(
+def _check_metadata(
     table: TableSnapshot, recorded: RecordedFiles, stored: StoredTable
 ) -> tuple[MetadataTable | None, list[Finding]]:
     try:
@@ -113,28 +113,26 @@ def _metadata(
 # --- the deep part --------------------------------------------------------------------------------
 
 
-def _contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
+def _check_contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
     results = state.engine.run(
         find_damaged_files, _files_tasks(state, stored), label="check footers and blocks"
     )
     findings = [finding for result in results for finding in result]
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
-    whole = [slice_ for slice_ in state.slices if not damaged & set(_names(slice_))]
+    whole = [
+        slice_
+        for slice_ in state.slices
+        if damaged.isdisjoint((slice_.partition, file.name) for file in slice_.files)
+    ]
     statistics_results = state.engine.run(
         check_file_stats, list(_stats_tasks(state, whole)), label="compare statistics"
     )
     findings += [finding for result in statistics_results for finding in result]
-    findings += _orders(state)
+    findings += _check_key_orders(state)
     if state.table.config.populate_meta_fields and RECORD_KEY in state.table.columns.names:
         tasks, rules = _key_tasks(state, whole)
         findings += check_keys(state.engine, tasks, rules, state.memory)
     return findings
-
-
-def _names(slice_: FileSlice) -> Iterator[tuple[str, str]]:
-    yield from ((slice_.partition, log.name) for log in slice_.logs)
-    if slice_.base is not None:
-        yield (slice_.partition, slice_.base.name)
 
 
 def _files_tasks(state: _DeepCheck, stored: StoredTable) -> list[FilesTask]:
@@ -188,7 +186,7 @@ def _stats_tasks(state: _DeepCheck, slices: list[FileSlice]) -> Iterator[StatsCh
         )
 
 
-def _orders(state: _DeepCheck) -> list[Finding]:
+def _check_key_orders(state: _DeepCheck) -> list[Finding]:
     """Return base files of the metadata table whose key order makes Hudi miss keys."""
     metadata = state.metadata
     if metadata is None:
@@ -205,7 +203,7 @@ def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding
     try:
         return [OrderTask(*file) for file in metadata.base_files(name)]
     except CorruptTable as error:
-        return [Finding("damaged_file", "error", "", name, "", without_hint(error))]
+        return [damage_finding("", name, error)]
 
 
 def _find_duplicate_keys(state: _DeepCheck) -> list[Finding]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.admin.check_findings import Finding, Severity, damage_finding
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
@@ -65,8 +65,7 @@ def check_key_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
     except FileNotFoundError:
         return []
     except CorruptTable as error:
-        message = str(error).split("\n")[0]
-        return [Finding("damaged_file", "error", "", task.path, "", message)]
+        return [damage_finding("", task.path, error)]
     if order is None:
         return []
     expected = "keys that bytes and UTF-16 put in one order"
@@ -76,10 +75,12 @@ def check_key_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
 
 def find_damaged_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
     """Return the damaged files."""
-    return [damage for path, is_log in task.paths for damage in _damage(task, path, is_log=is_log)]
+    return [
+        damage for path, is_log in task.paths for damage in _find_damage(task, path, is_log=is_log)
+    ]
 
 
-def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
+def _find_damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
     name = path.rsplit("/", 1)[-1]
     try:
         if is_log:
@@ -90,29 +91,27 @@ def _damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
         else:
             _native.base_file_schema(task.storage.native, path)
             if path in task.sources:
-                yield from _source_damage(task, path, task.sources[path])
+                yield from _find_source_damage(task, path, task.sources[path])
     except FileNotFoundError:
         return
     except CorruptTable as error:
-        message = str(error).split("\n")[0]
-        yield Finding("damaged_file", "error", task.partition, name, "", message)
+        yield damage_finding(task.partition, name, error)
 
 
-def _source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
+def _find_source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
     """Yield what is wrong with the file that has the rows of a skeleton."""
     name = path.rsplit("/", 1)[-1]
     try:
-        theirs = _native.base_file_rows(source.storage(task.storage).native, source.path)
+        source_rows = _native.base_file_rows(source.storage(task.storage).native, source.path)
     except FileNotFoundError:
         yield Finding("missing_source", "error", task.partition, name, source.uri, "nothing")
         return
     except CorruptTable as error:
-        message = str(error).split("\n")[0]
-        yield Finding("damaged_file", "error", task.partition, name, source.uri, message)
+        yield damage_finding(task.partition, name, error, source.uri)
         return
     own = _native.base_file_rows(task.storage.native, path)
-    if theirs != own:
-        message = f"{theirs} rows in {source.uri}"
+    if source_rows != own:
+        message = f"{source_rows} rows in {source.uri}"
         yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", message)
 
 
@@ -121,16 +120,15 @@ def check_file_stats(task: StatsCheckTask, _attempt: Attempt) -> list[Finding]:
     findings: list[Finding] = []
     try:
         if task.columns.names and task.statistics:
-            findings += _statistics(task)
+            findings += _check_statistics(task)
         if task.filters:
-            findings += _filters(task)
+            findings += _check_filters(task)
     except CorruptTable as error:
-        message = str(error).split("\n")[0]
-        findings.append(Finding("damaged_file", "error", task.partition, "", "", message))
+        findings.append(damage_finding(task.partition, "", error))
     return findings
 
 
-def _statistics(task: StatsCheckTask) -> Iterator[Finding]:
+def _check_statistics(task: StatsCheckTask) -> Iterator[Finding]:
     whole = open_together(task.of_partitions) if task.of_partitions else None
     gaps = _native.statistics_gaps(
         task.storage.native,
@@ -151,7 +149,7 @@ def _statistics(task: StatsCheckTask) -> Iterator[Finding]:
         yield Finding(finding_type, severity, task.partition, item, row["expected"], actual)
 
 
-def _filters(task: StatsCheckTask) -> Iterator[Finding]:
+def _check_filters(task: StatsCheckTask) -> Iterator[Finding]:
     names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
     paths = pa.array([task.partition] * len(names), pa.string())
     entries = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])

@@ -179,17 +179,17 @@ def check_files(
     timeline: Timeline, recorded: RecordedFiles, stored: StoredTable
 ) -> Iterator[Finding]:
     """Yield files that are missing, have another size, or are not recorded by any write."""
-    yield from _missing(timeline, recorded, stored)
+    yield from _find_missing_files(timeline, recorded, stored)
     unnamed = []
     for path, file in stored.files.items():
         if path in recorded.written:
-            yield from _other_size(timeline, file, recorded.written[path])
+            yield from _compare_size(timeline, file, recorded.written[path])
         else:
             unnamed += [
                 (path, finding) for finding in _find_unrecorded_file(timeline, recorded, path, file)
             ]
     retained = (
-        _slices_of_archived_rollbacks(timeline).retained
+        _read_archived_rollbacks(timeline).retained
         if unnamed and logs_are_shared(timeline)
         else set()
     )
@@ -213,7 +213,9 @@ def logs_are_shared(timeline: Timeline) -> bool:
     return not timeline.completes_in_names
 
 
-def _missing(timeline: Timeline, recorded: RecordedFiles, stored: StoredTable) -> Iterator[Finding]:
+def _find_missing_files(
+    timeline: Timeline, recorded: RecordedFiles, stored: StoredTable
+) -> Iterator[Finding]:
     lost = [
         path
         for path in recorded.written
@@ -248,7 +250,7 @@ def _removals_of_archived_cleans(timeline: Timeline) -> RecordedFiles:
     return removed
 
 
-def _slices_of_archived_rollbacks(timeline: Timeline) -> RecordedFiles:
+def _read_archived_rollbacks(timeline: Timeline) -> RecordedFiles:
     """Return what archived rollbacks retained: a slice with their log files may still exist."""
     recorded = RecordedFiles()
     for instant in timeline.archive.instants():
@@ -257,7 +259,7 @@ def _slices_of_archived_rollbacks(timeline: Timeline) -> RecordedFiles:
     return recorded
 
 
-def _other_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Finding]:
+def _compare_size(timeline: Timeline, file: StoredFile, size: int) -> Iterator[Finding]:
     actual = file.entry.size
     if size == actual or not size:
         return
@@ -276,21 +278,25 @@ def _find_unrecorded_file(
     committed = timeline.is_committed(instant)
     if instant in recorded.rolled_back:
         severity: Severity = "error" if committed else "warning"
-        yield _of("rolled_back_file", severity, file, "no file of a rolled back write")
+        yield _file_finding("rolled_back_file", severity, file, "no file of a rolled back write")
         return
     if timeline.is_before_start(instant):
         return
     if not committed:
-        yield _of("unnamed_file", "warning", file, "a file of a write on the timeline")
+        yield _file_finding("unnamed_file", "warning", file, "a file of a write on the timeline")
     elif file.is_log and logs_are_shared(timeline):
         if not timeline.pending():
-            yield _of("unnamed_file", "warning", file, "a file that a commit names")
+            yield _file_finding("unnamed_file", "warning", file, "a file that a commit names")
     else:
         # Readers treat it as a file of that commit.
-        yield _of("unnamed_file", "error", file, f"a file that the commit {instant} names")
+        yield _file_finding(
+            "unnamed_file", "error", file, f"a file that the commit {instant} names"
+        )
 
 
-def _of(finding_type: str, severity: Severity, file: StoredFile, expected: str) -> Finding:
+def _file_finding(
+    finding_type: str, severity: Severity, file: StoredFile, expected: str
+) -> Finding:
     found = f"a file of instant {file.instant}"
     return Finding(finding_type, severity, file.partition, file.name, expected, found)
 
@@ -338,7 +344,7 @@ def check_root(config: TableConfig, stored: StoredTable) -> Iterator[Finding]:
     """Yield files outside the partitions of a partitioned table, where no writer looks up keys."""
     for file in stored.files.values() if config.partition_fields else ():
         if file.partition == "":
-            yield _of("outside_partitions", "error", file, "all files in partitions")
+            yield _file_finding("outside_partitions", "error", file, "all files in partitions")
 
 
 def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]:
@@ -359,4 +365,4 @@ def check_archived(timeline: Timeline, stored: StoredTable) -> Iterator[Finding]
         # Logs of a planned compaction have its instant, and so do the first instants of a
         # bootstrap.
         if archived[0].requested <= file.instant:
-            yield _of("unnamed_file", "error", file, "a file of an archived commit")
+            yield _file_finding("unnamed_file", "error", file, "a file of an archived commit")

@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from pyhudi.config.formatting import HtmlRepr
+from pyhudi.errors import without_hint
 
 Severity = Literal["error", "warning"]
 
@@ -48,6 +49,11 @@ class Finding:
         sides = [f"expected {self.expected}"] if self.expected else []
         sides += [f"found {self.found}"] if self.found else []
         return f"{self.severity}: {self.kind} {path}" + (f": {', '.join(sides)}" if sides else "")
+
+
+def damage_finding(partition: str, item: str, error: Exception, expected: str = "") -> Finding:
+    """Return the finding for a file that cannot be read."""
+    return Finding("damaged_file", "error", partition, item, expected, without_hint(error))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ to one part, where Arrow compares them. Only the keys of findings reach the driv
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.admin.check_findings import Finding, Severity
+from pyhudi.admin.check_findings import Finding, Severity, damage_finding
 from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.protocol import Attempt, Engine
-from pyhudi.errors import CorruptTable, without_hint
+from pyhudi.errors import CorruptTable
 from pyhudi.metadata.file_group_handle import FileGroupHandle
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
@@ -91,32 +91,19 @@ def key_rows(task: SliceKeys | IndexKeys) -> Iterator[pa.RecordBatch]:
         misplaced = pc.not_equal(groups, task.number)
         indexed = pa.repeat(pa.scalar(value=True), entries.num_rows)
         not_null = pc.invert(indexed)
-        columns = (
-            entries.column("partition"),
-            entries.column("file_id"),
-            indexed,
-            misplaced,
-            not_null,
-        )
+        paths, ids = entries.column("partition"), entries.column("file_id")
+        columns = (keys, paths, ids, indexed, misplaced, not_null)
         for start in range(0, entries.num_rows, _BATCH_ROWS):
-            some = (column.slice(start, _BATCH_ROWS) for column in (keys, *columns))
-            yield _rows(task.parts, *some)
+            yield _rows(task.parts, *(column.slice(start, _BATCH_ROWS) for column in columns))
         return
     slice_ = task.read.slice
     for batch in read_task(task.read):
         count = batch.num_rows
-        not_null = pa.repeat(pa.scalar(value=False), count)
+        no = pa.repeat(pa.scalar(value=False), count)
         paths, ids = pa.repeat(slice_.partition, count), pa.repeat(slice_.file_id, count)
-        yield _rows(
-            task.parts, batch.column(0), paths, ids, not_null, not_null, _has_no_value(batch)
-        )
-
-
-def _has_no_value(batch: pa.RecordBatch) -> pa.Array:
-    """Return whether each row's key column is null, if it was read: stored keys never are."""
-    if batch.num_columns == 1:
-        return pa.repeat(pa.scalar(value=False), batch.num_rows)
-    return batch.column(1).is_null()
+        # Stored keys are never null, but the key's column may be.
+        is_null = no if batch.num_columns == 1 else batch.column(1).is_null()
+        yield _rows(task.parts, batch.column(0), paths, ids, no, no, is_null)
 
 
 def _rows(parts: int, keys: pa.Array, *columns: pa.Array) -> pa.RecordBatch:
@@ -215,11 +202,9 @@ def damage(task: SliceKeys | IndexKeys, _attempt: Attempt) -> Finding | None:
         for _ in key_rows(task):
             pass
     except CorruptTable as error:
-        message = without_hint(error)
         if isinstance(task, IndexKeys):
-            return Finding("damaged_file", "error", "", RECORD_INDEX, "", message)
-        slice_ = task.read.slice
-        return Finding("damaged_file", "error", slice_.partition, slice_.file_id, "", message)
+            return damage_finding("", RECORD_INDEX, error)
+        return damage_finding(task.read.slice.partition, task.read.slice.file_id, error)
     return None
 
 
@@ -240,39 +225,35 @@ def compare(rules: KeyRules, _route: str, rows: pa.Table, _attempt: Attempt) -> 
     aggregates += [("partition", "min"), ("partition", "max")] if rules.one_table else []
     grouped = data.group_by(by).aggregate(aggregates)
     repeated = pc.greater(grouped.column("file_id_count"), 1)
-    results = [*_twice(grouped.filter(repeated), rules), *_without_column(data)]
+    results = [*_duplicates(grouped.filter(repeated), rules), *_null_key_columns(data)]
     if rules.index:
         results += _against_index(grouped, index, by)
     return results
 
 
-def _twice(repeated: pa.Table, rules: KeyRules) -> Iterator[KeysFound]:
+def _duplicates(repeated: pa.Table, rules: KeyRules) -> Iterator[KeysFound]:
     # Without a global index, inserts may repeat keys on purpose.
     severity: Severity = "error" if rules.one_table else "warning"
-    for row in _by_place("duplicate_key", severity, repeated):
-        if isinstance(row, KeysFound):
-            yield row
-            continue
+
+    def describe(row: Mapping[str, Any]) -> tuple[str, str, str]:
         files = " and ".join(sorted({row["file_id_min"], row["file_id_max"]}))
         partition = row.get("partition", row.get("partition_min")) or ""
         other = row.get("partition_max", partition)
         where = f"in {files}" + (f", also in partition {other!r}" if other != partition else "")
-        actual = f"{row['file_id_count']} rows {where}"
-        yield KeysFound("duplicate_key", severity, partition, *_keys(row), "one row", actual)
+        return partition, "one row", f"{row['file_id_count']} rows {where}"
+
+    return _by_place("duplicate_key", severity, repeated, describe)
 
 
-def _without_column(data: pa.Table) -> Iterator[KeysFound]:
+def _null_key_columns(data: pa.Table) -> Iterator[KeysFound]:
     rows = data.filter(data.column("column_is_null")).select(["key", "partition", "file_id"])
-    for row in _by_place(_NULL, "error", rows):
-        if isinstance(row, KeysFound):
-            yield row
-            continue
-        actual = f"null in {row['file_id']}"
-        expected = "the key in its column"
-        yield KeysFound(_NULL, "error", row["partition"], *_keys(row), expected, actual)
-
-
-_NULL = "key_column_null"
+    expected = "the key in its column"
+    return _by_place(
+        "key_column_null",
+        "error",
+        rows,
+        lambda row: (row["partition"], expected, f"null in {row['file_id']}"),
+    )
 
 
 def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterator[KeysFound]:
@@ -280,59 +261,57 @@ def _against_index(grouped: pa.Table, index: pa.Table, by: list[str]) -> Iterato
     rows = grouped.select([*dict.fromkeys(["key", at, "file_id_min", "file_id_count"])])
     rows = rows.rename_columns(["key", "partition", "file_id", "count"])
     entries = index.select(["key", "partition", "file_id"])
-    both = rows.join(entries, by, join_type="full outer", right_suffix="_said")
-    has_row, has_entry = pc.is_valid(both["file_id"]), pc.is_valid(both["file_id_said"])
-    yield from _of("record_index_missing", "error", both.filter(pc.invert(has_entry)))
-    yield from _of("record_index_extra", "warning", both.filter(pc.invert(has_row)))
-    other = pc.not_equal(both["file_id"], both["file_id_said"])
-    if "partition_said" in both.column_names:
-        other = pc.or_kleene(other, pc.not_equal(both["partition"], both["partition_said"]))
+    both = rows.join(entries, by, join_type="full outer", right_suffix="_indexed")
+    has_row, has_entry = pc.is_valid(both["file_id"]), pc.is_valid(both["file_id_indexed"])
+    yield from _entries("record_index_missing", "error", both.filter(pc.invert(has_entry)))
+    yield from _entries("record_index_extra", "warning", both.filter(pc.invert(has_row)))
+    other = pc.not_equal(both["file_id"], both["file_id_indexed"])
+    if "partition_indexed" in both.column_names:
+        other = pc.or_kleene(other, pc.not_equal(both["partition"], both["partition_indexed"]))
     single = pc.equal(both["count"], 1)
     wrong = pc.and_(pc.and_(has_row, has_entry), pc.and_(single, other))
-    yield from _of("record_index_wrong", "error", both.filter(wrong))
+    yield from _entries("record_index_wrong", "error", both.filter(wrong))
     misplaced = index.filter(index.column("misplaced"))
-    yield from _of("record_index_misplaced", "error", misplaced)
+    yield from _entries("record_index_misplaced", "error", misplaced)
 
 
-def _of(finding_type: str, severity: Severity, rows: pa.Table) -> Iterator[KeysFound]:
-    columns = [name for name in _PLACES if name in rows.column_names]
-    for row in _by_place(finding_type, severity, rows.select(["key", *columns])):
-        if isinstance(row, KeysFound):
-            yield row
-            continue
-        partition = row.get("partition") or row.get("partition_said") or ""
+def _entries(finding_type: str, severity: Severity, rows: pa.Table) -> Iterator[KeysFound]:
+    """Yield findings about entries of the index, whose columns end in `_indexed`."""
+    names = ("partition", "file_id", "partition_indexed", "file_id_indexed")
+    columns = [name for name in names if name in rows.column_names]
+
+    def describe(row: Mapping[str, Any]) -> tuple[str, str, str]:
+        partition = row.get("partition") or row.get("partition_indexed") or ""
         expected = _place(row.get("partition"), row.get("file_id"))
-        actual = _place(row.get("partition_said", partition), row.get("file_id_said"))
-        yield KeysFound(finding_type, severity, partition, *_keys(row), expected, actual)
+        actual = _place(row.get("partition_indexed", partition), row.get("file_id_indexed"))
+        return partition, expected, actual
 
-
-_PLACES = ("partition", "file_id", "partition_said", "file_id_said")
+    return _by_place(finding_type, severity, rows.select(["key", *columns]), describe)
 
 
 def _by_place(
-    finding_type: str, severity: Severity, rows: pa.Table
-) -> Iterator[dict[str, Any] | KeysFound]:
-    """Yield a row for all keys with equal values in all other columns, with their number.
+    finding_type: str,
+    severity: Severity,
+    rows: pa.Table,
+    describe: Callable[[Mapping[str, Any]], tuple[str, str, str]],
+) -> Iterator[KeysFound]:
+    """Yield one result for all keys with equal values in all other columns.
 
-    Only the first places are returned; the keys of the others are counted.
+    Only the first places are described; the keys of the others are counted. describe: returns the
+    partition, the expected and the actual state of a place.
     """
     columns = [name for name in rows.column_names if name != "key"]
     grouped = rows.group_by(columns).aggregate([("key", "list"), ("key", "min"), ("key", "count")])
     grouped = grouped.sort_by("key_min")
     first_keys = pc.list_slice(grouped.column("key_list").combine_chunks(), 0, FEW + 1)
-    yield from (
-        grouped.drop_columns(["key_list"])
-        .append_column("keys", first_keys)
-        .slice(0, MAX_EXAMPLES)
-        .to_pylist()
-    )
+    places = grouped.drop_columns(["key_list"]).append_column("keys", first_keys)
+    for row in places.slice(0, MAX_EXAMPLES).to_pylist():
+        partition, expected, actual = describe(row)
+        keys = tuple(sorted(filter(None, row["keys"])))
+        yield KeysFound(finding_type, severity, partition, keys, row["key_count"], expected, actual)
     remaining = pc.sum(grouped.column("key_count").slice(MAX_EXAMPLES)).as_py()
     if remaining:
         yield KeysFound(finding_type, severity, "", (), remaining, "", "")
-
-
-def _keys(row: Mapping[str, Any]) -> tuple[tuple[str, ...], int]:
-    return tuple(sorted(filter(None, row["keys"]))), row["key_count"]
 
 
 def _place(partition: str | None, file_id: str | None) -> str:

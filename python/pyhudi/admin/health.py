@@ -1,4 +1,4 @@
-"""The health of a table: the state of its files and timeline, and which services are worth it.
+"""The health of a table: the state of its files and timeline, and which services are worthwhile.
 
 Nothing is changed, and no data file is read: a listing of the table and its timeline suffice.
 """
@@ -57,7 +57,7 @@ ROLL_BACK = "rollback"
 
 @dataclass(frozen=True)
 class Advice:
-    """One service that is worth its cost now."""
+    """One service that is worthwhile now."""
 
     service: str
     """compact, cluster, clean or archive; or `REBUILD` or `ROLL_BACK`, which are not services."""
@@ -247,7 +247,9 @@ def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
     candidates = slices.with_logs
     candidates = candidates.filter(pc.invert(candidates.in_groups(planned)))
     sizes = candidates.sizes
-    shares = _log_shares(sizes)
+    # Log bytes divided by those of the base file.
+    bases = pc.max_element_wise(sizes["base_size"], _TINY_BASE)
+    shares = pc.divide(sizes["log_size"].cast(pa.float64()), bases.cast(pa.float64()))
     is_worth = pc.or_(
         pc.greater_equal(sizes["logs"], _MAX_LOGS),
         pc.greater_equal(pc.multiply(shares, float(_LOG_SHARE)), 1.0),
@@ -264,12 +266,6 @@ def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
             f"each read merges {count} log files of {size_text(size)} in {len(worth)} file groups"
         )
         yield Advice("compact", reason, GroupSizes(worth))
-
-
-def _log_shares(sizes: pa.RecordBatch) -> pa.DoubleArray:
-    """Return log bytes divided by the base file's, for each slice."""
-    bases = pc.max_element_wise(sizes["base_size"], _TINY_BASE)
-    return pc.divide(sizes["log_size"].cast(pa.float64()), bases.cast(pa.float64()))
 
 
 def _clustering(table: TableSnapshot, slices: FileSlices, paths: Sequence[str]) -> Iterator[Advice]:

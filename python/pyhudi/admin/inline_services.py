@@ -41,7 +41,7 @@ from pyhudi.write.write_context import Handle, WritableTable
 Service = Callable[[], object]
 OnError = Callable[[Exception], None]
 
-_LOOK = 8
+_SEARCH_INTERVAL = 8
 """Number of delta commits between two searches for file groups with far too many log files, if it
 is unknown whether commits appended to any; and number of commits whose partitions are searched."""
 _IO_MIB = 16
@@ -50,7 +50,7 @@ _IO_MIB = 16
 
 def after_commit(
     table: WritableTable,
-    look: Callable[[], TableSnapshot],
+    load_snapshot: Callable[[], TableSnapshot],
     instant: str,
     clock: Clock | None = None,
     *,
@@ -60,7 +60,7 @@ def after_commit(
 ) -> bool:
     """Run the services that are due; return whether there were any.
 
-    look: returns the table's snapshot after the commit of an instant. has_overgrown: whether the
+    load_snapshot: returns the table after the commit of an instant. has_overgrown: whether the
     commit appended to a file group with far too many log files; None if unknown. is_stopped:
     whether to begin no further service. on_error: gets errors, which become warnings. Raises
     `InterruptedAfterCommit` if the user interrupts a service, which leaves the table whole.
@@ -68,12 +68,14 @@ def after_commit(
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.lock_manager.release_later():
-        return _after_commit(handle, look, instant, clock, has_overgrown, is_stopped, on_error)
+        return _after_commit(
+            handle, load_snapshot, instant, clock, has_overgrown, is_stopped, on_error
+        )
 
 
 def _after_commit(
     handle: Handle,
-    look: Callable[[], TableSnapshot],
+    load_snapshot: Callable[[], TableSnapshot],
     instant: str,
     clock: Clock,
     has_overgrown: bool | None,
@@ -83,7 +85,7 @@ def _after_commit(
     services: list[tuple[str, Service]] = []
     with warn_on_failure(handle.storage.uri, instant, "table services", on_error=on_error):
         if ServiceOptions.of(handle.options).enabled:
-            table = look()
+            table = load_snapshot()
             handle = replace(handle, previous_config=table.config)
             services.extend(_due(handle, table, clock, has_overgrown))
     for name, service in services:
@@ -95,7 +97,7 @@ def _after_commit(
         if options.enabled:
             from pyhudi.catalog.configured import sync_by_options  # noqa: PLC0415 - few have them
 
-            snapshot = look().reload() if services else look()
+            snapshot = load_snapshot().reload() if services else load_snapshot()
             sync = partial(sync_by_options, snapshot, options)
             _execute("sync of catalogs", sync, handle, instant, on_error)
     return bool(services)
@@ -125,29 +127,19 @@ def _due(
     elif _is_time_to_search(table, options, archive_options, has_overgrown):
         yield "compaction", partial(_compact_overgrown, handle, table, clock)
     log_options = LogCompactionOptions.of(handle.options)
-    if _log_compaction_is_due(table, log_options):
-        log_request = LogCompactionRequest()
-        yield (
-            "log compaction",
-            partial(run_service.log_compact, handle, log_request, log_options, clock=clock),
-        )
+    may_compact_logs = log_options.inline and table.config.is_merge_on_read
+    if may_compact_logs and log_compaction.is_due(table.timeline, log_options):
+        compact_logs = partial(run_service.log_compact, clock=clock)
+        yield "log compaction", partial(compact_logs, handle, LogCompactionRequest(), log_options)
     clustering_options = ClusteringOptions.of(handle.options)
     if _clustering_is_due(table, clustering_options):
+        cluster = partial(run_service.cluster, clock=clock)
         clustering_request = ClusteringRequest(execute=clustering_options.inline, due_only=True)
-        yield (
-            "clustering",
-            partial(
-                run_service.cluster, handle, clustering_request, clustering_options, clock=clock
-            ),
-        )
+        yield "clustering", partial(cluster, handle, clustering_request, clustering_options)
     ttl = TtlOptions.of(handle.options)
-    if _partitions_may_expire(table, ttl):
+    if ttl.inline and ttl.days > 0 and table.config.partition_fields:
         expire = lambda again, _: expire_partitions(again, ttl, clock=clock)  # noqa: E731
         yield "removal of old partitions", partial(retry_on_conflict, handle, None, expire, clock)
-
-
-def _partitions_may_expire(table: TableSnapshot, options: TtlOptions) -> bool:
-    return options.inline and options.days > 0 and bool(table.config.partition_fields)
 
 
 def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool:
@@ -162,7 +154,7 @@ def _compaction_is_due(table: TableSnapshot, options: CompactionOptions) -> bool
 def _is_time_to_search(
     table: TableSnapshot,
     options: CompactionOptions,
-    kept: ArchiveOptions,
+    archive_options: ArchiveOptions,
     has_overgrown: bool | None,
 ) -> bool:
     """Return whether to search for overgrown file groups, which costs a listing."""
@@ -175,7 +167,8 @@ def _is_time_to_search(
     if has_overgrown is not None:
         return has_overgrown
     # Before the first compaction, archiving keeps the number of delta commits within two bounds.
-    return since > 0 and since % min(_LOOK, kept.max_commits - kept.min_commits) == 0
+    max_interval = archive_options.max_commits - archive_options.min_commits
+    return since > 0 and since % min(_SEARCH_INTERVAL, max_interval) == 0
 
 
 def _compact_overgrown(
@@ -188,18 +181,10 @@ def _compact_overgrown(
     """
     few = CompactionOptions(strategies=(LOG_FILE_NUMBER,), target_io_mib=_IO_MIB)
     alone = not table.timeline.pending_compactions
-    request = CompactionRequest(many_logs_in_commits=_LOOK, schedule=alone)
+    request = CompactionRequest(many_logs_in_commits=_SEARCH_INTERVAL, schedule=alone)
     with suppress(CommitConflict, UnsupportedTableFeature):
         return run_service.compact(handle, request, few, clock=clock)
     return None
-
-
-def _log_compaction_is_due(table: TableSnapshot, options: LogCompactionOptions) -> bool:
-    return (
-        options.inline
-        and table.config.is_merge_on_read
-        and log_compaction.is_due(table.timeline, options)
-    )
 
 
 def _clustering_is_due(table: TableSnapshot, options: ClusteringOptions) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -36,9 +36,9 @@ from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.write.write_context import Handle, WritableTable
 
-_UNIT = 512 * 1024 * 1024
+_UNIT_BYTES = 512 * 1024 * 1024
 """Approximate bytes that one unit reads."""
-_JOINED = 120 * 1024 * 1024
+_TARGET_BYTES = 120 * 1024 * 1024
 """Size of a file that small ones are combined into: `hoodie.parquet.max.file.size`."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
@@ -94,15 +94,13 @@ class MaintenanceResult(HtmlRepr):
         return str(self)
 
     def __str__(self) -> str:
-        did = [f"{done.service}: {_describe_work(done)}" for done in self.done] or [
-            "nothing was changed"
+        lines = [
+            f"{done.service}: read {done.files_read} files, wrote {done.files_written}, removed "
+            f"{done.files_removed}, instants {', '.join(done.instants) or '-'}"
+            for done in self.done
         ]
-        return "\n".join([*did, *(f"left: {reason}" for reason in self.left), str(self.after)])
-
-
-def _describe_work(done: ServiceResult) -> str:
-    written = f"read {done.files_read} files, wrote {done.files_written}"
-    return f"{written}, removed {done.files_removed}, instants {', '.join(done.instants) or '-'}"
+        lines = lines or ["nothing was changed"]
+        return "\n".join([*lines, *(f"left: {reason}" for reason in self.left), str(self.after)])
 
 
 def maintain(
@@ -188,60 +186,34 @@ def _execute(unit: Unit, advice: Advice, skipped: list[str]) -> ServiceResult | 
 def _units(
     handle: Handle, advice: Advice, budget: Budget, memory_limit: int | None, clock: Clock
 ) -> Iterator[Unit]:
-    options = CompactionOptions(strategies=(UNBOUNDED,))
-    max_bytes = _UNIT if budget.bytes is None else min(_UNIT, budget.bytes)
+    max_bytes = _UNIT_BYTES if budget.bytes is None else min(_UNIT_BYTES, budget.bytes)
     if advice.service == "clean":
         yield partial(run_service.clean, handle, CleanOptions.of(handle.options), clock=clock)
     if advice.service == "archive":
         yield partial(run_service.archive, handle, ArchiveOptions.of(handle.options), clock=clock)
     if advice.service == "compact":
-        if not advice.groups:
-            pending = CompactionRequest(schedule=False, memory_limit=memory_limit)
-            yield partial(run_service.compact, handle, pending, options, clock=clock)
-        for groups in parts(advice.groups, max_bytes):
-            request = CompactionRequest(groups=groups, memory_limit=memory_limit)
-            yield partial(run_service.compact, handle, request, options, clock=clock)
+        options = CompactionOptions(strategies=(UNBOUNDED,))
+        requests = [CompactionRequest(groups=part) for part in parts(advice.groups, max_bytes)]
+        for request in requests or [CompactionRequest(schedule=False)]:
+            limited = replace(request, memory_limit=memory_limit)
+            yield partial(run_service.compact, handle, limited, options, clock=clock)
     if advice.service == "cluster":
+        cluster = partial(run_service.cluster, handle, memory=memory_limit, clock=clock)
+        # Small files are combined, rows are sorted as configured, and large files are skipped.
+        combining = replace(
+            ClusteringOptions.of(handle.options),
+            small_file_limit=SMALL,
+            target_bytes=_TARGET_BYTES,
+            single_group=False,
+        )
         if not advice.groups:
-            pending_clusterings = ClusteringRequest(schedule=False)
-            clustering_options = _combine_options(handle.options, None)
-            yield partial(
-                run_service.cluster,
-                handle,
-                pending_clusterings,
-                clustering_options,
-                memory=memory_limit,
-                clock=clock,
-            )
+            yield partial(cluster, ClusteringRequest(schedule=False), combining)
         sizes: Counter[GroupKey] = Counter()
         for (partition, _), size in advice.groups.items():
             sizes[partition, ""] += size
-        for whole in parts(sizes, max_bytes):
-            clustering_options = _combine_options(
-                handle.options, {partition for partition, _ in whole}
-            )
-            clustering_request = ClusteringRequest()
-            yield partial(
-                run_service.cluster,
-                handle,
-                clustering_request,
-                clustering_options,
-                memory=memory_limit,
-                clock=clock,
-            )
-
-
-def _combine_options(
-    options: Mapping[str, str], partitions: Iterable[str] | None
-) -> ClusteringOptions:
-    """Return options that combine small files, sort rows as configured, and skip large files."""
-    combined = replace(
-        ClusteringOptions.of(options),
-        small_file_limit=SMALL,
-        target_bytes=_JOINED,
-        single_group=False,
-    )
-    return combined if partitions is None else replace(combined, selected=tuple(sorted(partitions)))
+        for part in parts(sizes, max_bytes):
+            selected = tuple(sorted(partition for partition, _ in part))
+            yield partial(cluster, ClusteringRequest(), replace(combining, selected=selected))
 
 
 def parts(groups: Mapping[GroupKey, int], max_bytes: int) -> Iterator[frozenset[GroupKey]]:

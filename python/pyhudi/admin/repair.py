@@ -68,13 +68,13 @@ def _find_stale_listings(table: TableSnapshot, stored: StoredTable) -> Iterator[
     metadata, _ = open_metadata(table.storage, table.config, table.timeline)
     if metadata is None:
         return
-    named = collect_recorded_files(table.timeline)
-    for finding in check_listing(metadata, table.timeline, named, stored):
+    recorded = collect_recorded_files(table.timeline)
+    for finding in check_listing(metadata, table.timeline, recorded, stored):
         log = parse_log_name(finding.item)
         base = parse_base_name(finding.item, table.config.base_extension)
         file = log or base
         path = f"{finding.partition}/{finding.item}".lstrip("/")
-        if finding.kind != "metadata_extra_file" or file is None or path in named.written:
+        if finding.kind != "metadata_extra_file" or file is None or path in recorded.written:
             continue
         if not was_committed(table.timeline, file.instant):
             yield finding
@@ -88,14 +88,14 @@ def _find_leftovers(table: TableSnapshot, stored: StoredTable) -> Iterator[Findi
             yield finding
     files = {(file.partition, file.name): file for file in stored.files.values()}
     times = {file.instant for file in files.values()}
-    alive = set(heartbeat.live_instants(table.storage, times, table.clock))
+    active = set(heartbeat.live_instants(table.storage, times, table.clock))
     for finding in check_files(timeline, collect_recorded_files(timeline), stored):
         file = files.get((finding.partition, finding.item))
         # Up to table version 6, this log file may have blocks that roll back those of other
         # writes.
         if file is None or (file.is_log and logs_are_shared(timeline)):
             continue
-        if finding.kind in ("unnamed_file", "rolled_back_file") and file.instant not in alive:
+        if finding.kind in ("unnamed_file", "rolled_back_file") and file.instant not in active:
             yield finding
 
 

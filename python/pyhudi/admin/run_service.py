@@ -24,6 +24,7 @@ from pyhudi.services import archiving, cleaning, clustering, log_compaction, tab
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.log_compaction import LogCompactionRequest
 from pyhudi.services.result import ServiceResult
+from pyhudi.services.service_runner import ServiceRequest
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
@@ -47,7 +48,7 @@ RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
 
 def compact(
     table: WritableTable,
-    asked: CompactionRequest,
+    request: CompactionRequest,
     options: CompactionOptions,
     *,
     partitions: Any = None,
@@ -55,17 +56,21 @@ def compact(
     clock: Clock | None = None,
 ) -> ServiceResult:
     """Run `HudiTable.compact`."""
-    opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
-    _check(opened, asked)
+    opened, request = _open_merge_on_read(table, request, partitions, clock, changes=not dry_run)
+    pending = [instant.requested for instant in opened.timeline.pending_compactions]
+    if request.instant is not None and request.instant not in pending:
+        msg = f"no compaction {request.instant!r} is pending"
+        raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
+    _check_request(request)
     if dry_run:
-        return table_compaction.preview_compaction(opened, options, asked)
-    limited = replace(asked, memory_limit=memory_limit(asked.memory_limit))
+        return table_compaction.preview_compaction(opened, options, request)
+    limited = replace(request, memory_limit=memory_limit(request.memory_limit))
     return table_compaction.compact_table(opened, options, limited)
 
 
 def log_compact(
     table: WritableTable,
-    asked: LogCompactionRequest,
+    request: LogCompactionRequest,
     options: LogCompactionOptions,
     *,
     partitions: Any = None,
@@ -73,19 +78,19 @@ def log_compact(
     clock: Clock | None = None,
 ) -> ServiceResult:
     """Run `HudiTable.log_compact`."""
-    opened, asked = _of_log_files(table, asked, partitions, clock, changes=not dry_run)
-    _check_request(asked)
+    opened, request = _open_merge_on_read(table, request, partitions, clock, changes=not dry_run)
+    _check_request(request)
     if options.min_log_files < MIN_LOG_FILES:
         raise ConfigError(
             f"min_log_files must be at least {MIN_LOG_FILES}, not {options.min_log_files}"
         )
     run = log_compaction.preview_log_compaction if dry_run else log_compaction.compact_log_files
-    return run(opened, options, asked)
+    return run(opened, options, request)
 
 
-def _of_log_files(
+def _open_merge_on_read(
     table: WritableTable,
-    asked: RequestT,
+    request: RequestT,
     partitions: Any,
     clock: Clock | None,
     *,
@@ -103,13 +108,13 @@ def _of_log_files(
         raise UnsupportedTableFeature(msg, hint="Use cluster() to join small files.")
     if partitions is not None:
         paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
-        asked = replace(asked, partitions=paths)
-    return opened, asked
+        request = replace(request, partitions=paths)
+    return opened, request
 
 
 def cluster(
     table: WritableTable,
-    asked: ClusteringRequest,
+    request: ClusteringRequest,
     options: ClusteringOptions,
     *,
     partitions: Any = None,
@@ -124,10 +129,10 @@ def cluster(
     if partitions is not None:
         paths = tuple(select_partitions(WriteContext.open(handle, clock), partitions))
         options = replace(options, selected=paths, filter_mode="NONE")
-    _check_request(asked)
+    _check_request(request)
     if dry_run:
-        return clustering.preview_clustering(opened, options, asked)
-    limited = replace(asked, memory_limit=memory_limit(memory))
+        return clustering.preview_clustering(opened, options, request)
+    limited = replace(request, memory_limit=memory_limit(memory))
     return clustering.cluster_table(opened, options, limited)
 
 
@@ -141,11 +146,8 @@ def clean(
     """Run `HudiTable.clean`."""
     clock = clock or SystemClock()
     opened = open_for_service(Handle.of(table, clock), clock, changes=not dry_run)
-    return (
-        cleaning.preview_clean(opened, options)
-        if dry_run
-        else cleaning.clean_table(opened, options)
-    )
+    run = cleaning.preview_clean if dry_run else cleaning.clean_table
+    return run(opened, options)
 
 
 def archive(
@@ -162,16 +164,8 @@ def archive(
     return run(opened, options)
 
 
-def _check(table: TableSnapshot, asked: CompactionRequest) -> None:
-    pending = [instant.requested for instant in table.timeline.pending_compactions]
-    if asked.instant is not None and asked.instant not in pending:
-        msg = f"no compaction {asked.instant!r} is pending"
-        raise ConfigError(msg, hint=f"Pending: {', '.join(pending) or 'none'}.")
-    _check_request(asked)
-
-
-def _check_request(asked: CompactionRequest | ClusteringRequest | LogCompactionRequest) -> None:
-    if not asked.schedule and not asked.execute:
+def _check_request(request: ServiceRequest) -> None:
+    if not request.schedule and not request.execute:
         raise ConfigError("schedule and execute are both false", hint="Leave one of them true.")
 
 

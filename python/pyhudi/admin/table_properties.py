@@ -29,7 +29,7 @@ from pyhudi.write.write_context import WritableTable, open_for_change
 
 _PATHS = "the table's directories are named by it"
 _WINNER = "it decides which of two stored rows of a key wins"
-_LOOK = "the table's files are at that location"
+_LOCATION = "the table's files are at that location"
 _VERSION = "use upgrade() and downgrade()"
 _INDEX = "use create_index, drop_index and rebuild_metadata"
 _NAME = "locks, catalogs and schemas depend on it"
@@ -56,9 +56,9 @@ _REASONS = {
     names.METADATA_PARTITIONS: _INDEX,
     names.CREATE_SCHEMA: "alter() changes columns",
     names.TIMEZONE: "the timeline's instants are times in this zone",
-    names.TIMELINE_PATH: _LOOK,
-    names.HISTORY_PATH: _LOOK,
-    names.ARCHIVE_FOLDER: _LOOK,
+    names.TIMELINE_PATH: _LOCATION,
+    names.HISTORY_PATH: _LOCATION,
+    names.ARCHIVE_FOLDER: _LOCATION,
     properties.TABLE_NAME: _NAME,
     properties.DATABASE_NAME: _NAME,
     properties.CHECKSUM: "it is computed",
@@ -90,7 +90,9 @@ def set_properties(
         after, removed = _new_properties(config, values)
         timeline = Timeline.load(storage, config)
         if any(name in values for name in _DELETES):
-            _check_no_rows(config, timeline)
+            # Writers of Hudi 0.15 and 1.0 pass the rule each time, and do not store it.
+            if not config.version.merge_inferred and timeline.instants:
+                raise _delete_rule_error()
             check_delete_field(table.schema.arrow, after.merge.delete_field)
         if after.properties == config.properties:
             return
@@ -137,8 +139,8 @@ def _new_properties(
     """Return the new properties, and the names of those that are removed."""
     if merge_mode.PAYLOAD_CLASS in values:
         _check_may_name_class(config)
-    if any(name in values for name in _DELETES):
-        _check_may_name_deletes(config)
+    if any(name in values for name in _DELETES) and config.merge.delete_field is not None:
+        raise _delete_rule_error()
     if not config.version.merge_inferred:
         prefix = merge_mode.MERGE_PROPERTY
         values = {prefix + k if k in _DELETES else k: value for k, value in values.items()}
@@ -172,19 +174,8 @@ def _without_class(config: TableConfig, values: Mapping[str, str | None]) -> Tab
     return TableConfig({k: v for k, v in config.properties.items() if k not in ignored})
 
 
-def _check_may_name_deletes(config: TableConfig) -> None:
-    """Raise `ConfigError` if the table has a delete rule already."""
-    if config.merge.delete_field is not None:
-        raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
-
-
-def _check_no_rows(config: TableConfig, timeline: Timeline) -> None:
-    """Raise `ConfigError` for a table with commits whose version stores the delete rule.
-
-    Writers of Hudi 0.15 and 1.0 pass the rule each time, and do not store it.
-    """
-    if not config.version.merge_inferred and timeline.instants:
-        raise ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
+def _delete_rule_error() -> ConfigError:
+    return ConfigError(f"{merge_mode.DELETE_FIELD} cannot be set: {_WINNER}", hint=_HINT)
 
 
 def _check_no_changes(timeline: Timeline, config: TableConfig) -> None:

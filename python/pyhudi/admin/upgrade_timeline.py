@@ -64,33 +64,22 @@ def convert_active_timeline(
             action = CLUSTERING
         for file in timeline.files(instant):
             data = storage.read(old.layout.path(file.file_name))
-            path = f"{old.layout.path(file.file_name)}"
-            if instant.action in COMMIT_ACTIONS and _has_commit_metadata(file, action):
+            path = old.layout.path(file.file_name)
+            # Requested files have plans; the inflight file of a clustering is empty.
+            has_metadata = file.state is not State.REQUESTED and (
+                file.is_completed or action != CLUSTERING
+            )
+            if instant.action in COMMIT_ACTIONS and has_metadata:
                 data = _convert(data, path, file, new, clock)
-            pending = _pending_action(file, action, new)
+            new_action = file.action
+            if action == CLUSTERING and not file.is_completed:
+                new_action = CLUSTERING if new.layout.has_clustering_action else REPLACE_COMMIT
             name = new.layout.file_name(
-                file.requested,
-                file.action if file.is_completed else pending,
-                file.state,
-                completions[instant],
+                file.requested, new_action, file.state, completions[instant]
             )
             completed = file.is_completed and not new.layout.completion_in_name
             modified = parse_instant(completions[instant], new.timezone) if completed else None
             yield new.layout.path(name), data, modified
-
-
-def _has_commit_metadata(file: Instant, action: str) -> bool:
-    """Return whether a file has commit metadata.
-
-    Requested files have plans; the inflight file of a table service is empty.
-    """
-    return file.state is not State.REQUESTED and (file.is_completed or action != CLUSTERING)
-
-
-def _pending_action(file: Instant, action: str, new: TableConfig) -> str:
-    if action == CLUSTERING:
-        return CLUSTERING if new.layout.has_clustering_action else REPLACE_COMMIT
-    return file.action
 
 
 def _convert(data: bytes, path: str, file: Instant, new: TableConfig, clock: Clock) -> bytes:
@@ -116,7 +105,9 @@ def completions(storage: Storage, timeline: Timeline, config: TableConfig) -> di
         instant: instant.completed or instant.requested
         for instant in (*archived, *timeline.instants)
     }
-    if config.is_merge_on_read and _are_belied(FileSystemView(storage, config, timeline), times):
+    if config.is_merge_on_read and _contradict_log_files(
+        FileSystemView(storage, config, timeline), times
+    ):
         times = _before_next_requests(times, config)
     else:
         used: set[str] = set()
@@ -129,7 +120,7 @@ def completions(storage: Storage, timeline: Timeline, config: TableConfig) -> di
     return times
 
 
-def _are_belied(view: FileSystemView, completed: Mapping[Instant, str]) -> bool:
+def _contradict_log_files(view: FileSystemView, completed: Mapping[Instant, str]) -> bool:
     """Return whether a log file would be in a later slice than the one in its name."""
     times: dict[str, str] = {}
     for instant, time in completed.items():
@@ -166,22 +157,14 @@ def read_log_archive(
     timeline: Timeline, completions: Mapping[Instant, str], clock: Clock
 ) -> list[ArchivedInstant]:
     """Return the archived instants of log files, for the history of layout 2."""
-    return [
-        _to_archived_instant(timeline, instant, completions[instant], clock)
-        for instant in timeline.archive.instants()
-    ]
-
-
-def _to_archived_instant(
-    timeline: Timeline, instant: Instant, completed: str, clock: Clock
-) -> ArchivedInstant:
-    record = timeline.archive.read(instant)
-    return ArchivedInstant(
-        instant.requested,
-        completed,
-        instant.action,
-        None if record is None else _container(instant, record, clock),
-    )
+    archived = []
+    for instant in timeline.archive.instants():
+        record = timeline.archive.read(instant)
+        data = None if record is None else _container(instant, record, clock)
+        archived.append(
+            ArchivedInstant(instant.requested, completions[instant], instant.action, data)
+        )
+    return archived
 
 
 def _container(instant: Instant, record: dict[str, Any], clock: Clock) -> bytes:
