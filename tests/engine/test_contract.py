@@ -1,7 +1,7 @@
-"""What the engine protocol promises, checked on every engine.
+"""The guarantees of the engine protocol, checked on every engine.
 
-The two failures that clusters have are made on purpose: a task that runs twice, and a task that
-dies after it wrote. On Spark they are real: its scheduler runs the task again.
+The tests simulate the two failures of clusters: a task that runs twice, and a task that fails after
+it wrote. On Spark they are real: its scheduler runs the task again.
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ class TestRun:
         with pytest.raises(Exception, match=r"here and there"):
             bench.engine.run(jobs.fail_oddly, [("here", "there")])
 
-    def test_tasks_not_begun_do_not_begin_after_a_failure(
-        self, bench: Bench, tmp_path: Path
-    ) -> None:
+    def test_run_starts_no_task_after_failure(self, bench: Bench, tmp_path: Path) -> None:
         dead = Job(str(tmp_path), "dead", error=LookupError("gone"))
         others = [Job(str(tmp_path), f"other{n}", seconds=0.2) for n in range(60)]
         with pytest.raises(LookupError, match="gone"):
@@ -137,7 +135,7 @@ class TestScan:
         with pytest.raises(LookupError, match="no more rows of task 2"):
             bench.table(scan)
 
-    def test_rows_of_another_schema_are_refused(self, bench: Bench) -> None:
+    def test_scan_raises_for_another_schema(self, bench: Bench) -> None:
         scan = bench.engine.scan(jobs.other_columns, [1], jobs.ROWS)
         with pytest.raises(SchemaMismatch, match="instead of"):
             bench.table(scan)

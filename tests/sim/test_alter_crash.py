@@ -1,4 +1,4 @@
-"""A writer that dies while it alters a table, or while it writes to one that was altered."""
+"""Crashes of a writer that alters a table, or that writes to an altered one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer dies at every change that archiving makes: no instant is lost, the next one goes on."""
+"""Crashes at every change of an archiver: no instant is lost, and the next archiver continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer to a bootstrapped table dies at any change; readers, the next writer, the sources."""
+"""Crashes of a write to a bootstrapped table: readers, the next writer and the source files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer dies at every change that splits or merges buckets; readers and writers after it."""
+"""Crashes at every change of a bucket resize: readers and writers afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer dies at every change that a clean makes, and the next clean ends it."""
+"""Crashes at every change of a clean: the next clean completes it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_clean_crash_is_completed_by_next_clean(version: int, kind: str, tmp_pat
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (9, "cow")])
-def test_writers_go_on_beside_a_dead_clean(version: int, kind: str, tmp_path: Path) -> None:
+def test_writers_continue_next_to_crashed_clean(version: int, kind: str, tmp_path: Path) -> None:
     written(tmp_path / "t", version, kind)
     whole = recorded(tmp_path / "t", tmp_path, clean)
     for n, base in whole.deaths(one_in=2):

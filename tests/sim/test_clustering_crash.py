@@ -1,4 +1,4 @@
-"""A writer dies at every change that a clustering makes; readers, the next writer, the next one."""
+"""Crashes at every change of a clustering: readers, the next writer, the next clustering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer dies at every change that a compaction makes; readers, the next writer, the next one."""
+"""Crashes at every change of a compaction: readers, the next writer, the next compaction."""
 
 from __future__ import annotations
 

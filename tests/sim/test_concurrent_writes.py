@@ -100,7 +100,7 @@ def assert_has(base: Path, wanted: dict[str, int], n: int) -> None:
     assert not pyhudi.open_table(str(base)).check(deep=True).findings, f"change {n}"
 
 
-def test_second_writer_at_any_change_of_the_first(table: Path, tmp_path: Path) -> None:
+def test_concurrent_writer_at_each_step_loses_no_row(table: Path, tmp_path: Path) -> None:
     gave_way = set()
     for n, base in copies(table, tmp_path):
         theirs: dict[str, int] = {}
@@ -115,7 +115,7 @@ def test_second_writer_at_any_change_of_the_first(table: Path, tmp_path: Path) -
     assert gave_way == {(True, False), (False, True), (False, False)}
 
 
-def test_first_writer_was_stopped_so_long_that_the_second_took_it_for_dead(
+def test_stalled_writer_commits_or_aborts_without_losing_rows(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gave_way = set()

@@ -1,4 +1,4 @@
-"""Group commits next to other writers, one seed after another, and a group writer that dies.
+"""Group commits next to other writers, one seed after another, and crashes of a group writer.
 
 A seed is replayed as in `test_many_writers.py`.
 """

@@ -1,4 +1,4 @@
-"""A writer that dies while rows move to another partition, or while buckets are made."""
+"""Crashes while rows move to another partition, and while buckets are created."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def wanted(*tables: pa.Table) -> list[tuple[str, str, int]]:
         allowed=lambda _, kind, index: has_rings(kind, index),
     ),
 )
-def test_rows_are_at_one_place_after_a_crash(
+def test_index_crash_leaves_each_row_in_one_file_group(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
     options = {**SMALL_BLOOM, "hoodie.parquet.small.file.limit": "0", **INDEXES[index]}

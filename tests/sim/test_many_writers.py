@@ -1,13 +1,13 @@
 """Concurrent writers and a reader, one seed after another; see `world.py`.
 
-What is asked of each run: the table is as if the writes that were published had come one after the
-other in that order, no more and no fewer than those that said so; readers saw states on the way;
-the next writer finds nothing that it cannot clean up. To see one seed again:
+Each run is checked: the table equals the published writes in their order, neither more nor fewer
+than the writers reported; readers saw intermediate states of that order; the next writer can clean
+up everything. To replay one seed:
 
     PYTHONHASHSEED=0 PYHUDI_SEED=1234 pytest tests/sim/test_many_writers.py -k v9-mor-bucket
 
-and with PYHUDI_TRACE set it tells who changed what. With PYHUDI_HARD set tasks stand still more
-often where it matters, as for the seeds from 28000000 on that tests name "under odds".
+With PYHUDI_TRACE it prints each change with its writer. With PYHUDI_HARD tasks stall more often at
+critical steps, as for the seeds from 28000000 on that tests name "under odds".
 
 `table_kinds.py` defines the tables, `tasks.py` what tasks do, and `history.py` what they observed.
 `seed_runner.py` runs one seed after another and checks each result.
@@ -39,7 +39,7 @@ def test_concurrent_writers_are_serializable(
 
 @pytest.mark.each_time
 @pytest.mark.parametrize("kind", KEPT, ids=str)
-def test_with_a_metadata_table(
+def test_concurrent_writers_with_metadata_table_are_serializable(
     kind: Kind,
     tables: Callable[[Kind], Path],
     tmp_path: Path,

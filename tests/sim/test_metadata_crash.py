@@ -1,4 +1,4 @@
-"""A writer dies at every change it makes to a table with a metadata table."""
+"""Crashes at every change of a write to a table with a metadata table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write(handle: Handle, data: pa.Table) -> None:
     upsert.upsert(handle, data)
 
 
-def test_metadata_table_tells_committed_files_only(table: Path, tmp_path: Path) -> None:
+def test_metadata_table_lists_committed_files_only(table: Path, tmp_path: Path) -> None:
     first = pa.Table.from_pylist(rows_read(table, "false"))
     schema = pyhudi.open_table(str(table)).scan().to_arrow().schema
     names = [name for name in schema.names if not name.startswith("_hoodie")]

@@ -75,7 +75,7 @@ def crash_everywhere(
         assert len(rows_read(copy, "true", "v > 0")) == len(expected) + 1
 
 
-def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
+def test_crashed_build_leaves_all_partitions_or_none(table: Path, tmp_path: Path) -> None:
     def make(handle: Handle) -> object:
         return metadata_lifecycle.rebuild(handle)
 
@@ -88,7 +88,7 @@ def test_making_leaves_all_or_nothing(table: Path, tmp_path: Path) -> None:
     crash_everywhere(table, tmp_path, make, again=make, whole=(set(), made))
 
 
-def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
+def test_crashed_index_build_keeps_other_indexes(table: Path, tmp_path: Path) -> None:
     index_operations.create_index(Handle(Storage(str(table)), {}), IndexRequest("bloom_filters"))
     before = set(partitions(table))
     assert before == {"files", "bloom_filters"}
@@ -105,7 +105,7 @@ def test_adding_an_index_leaves_the_others(table: Path, tmp_path: Path) -> None:
     crash_everywhere(table, tmp_path, add, again=add, whole=(before, after))
 
 
-def test_dropping_takes_the_properties_first(table: Path, tmp_path: Path) -> None:
+def test_index_drop_changes_properties_first(table: Path, tmp_path: Path) -> None:
     handle = Handle(Storage(str(table)), ASKED)
     made = set(metadata_lifecycle.rebuild(handle))
 

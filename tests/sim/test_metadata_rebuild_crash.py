@@ -251,7 +251,7 @@ def test_failed_index_build_is_not_retried(tmp_path: Path) -> None:
     assert table.check(deep=True).ok
 
 
-def test_while_the_index_is_not_back_all_rows_are_looked_at(tmp_path: Path) -> None:
+def test_lookup_reads_all_rows_while_index_is_pending(tmp_path: Path) -> None:
     """A pending compaction rules out, in version 6, that the metadata table is made."""
     base = tmp_path / "table"
     made = PEOPLE.make(base, version=6, kind="mor", first=range(4), options=OPTIONS)
@@ -330,7 +330,7 @@ def test_running_index_build_excludes_others(tmp_path: Path, deed: Deed) -> None
     assert "record_index" in other.refresh().config.metadata_partitions
 
 
-def test_names_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
+def test_pending_index_name_with_foreign_path_raises(tmp_path: Path) -> None:
     base = tmp_path / "table"
     table = PEOPLE.make(base, order_by=None, first=[0])
     undone = PendingOperation("1", 9, removed=("../../..",))

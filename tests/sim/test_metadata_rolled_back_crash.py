@@ -1,4 +1,4 @@
-"""A writer dies at every change of a rollback past a compaction of the metadata table.
+"""Crashes at every change of a rollback past a compaction of the metadata table.
 
 Up to version 6 half a log file of the metadata table may be left, which is not used then.
 """
@@ -29,7 +29,9 @@ def write(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize(("version", "kind"), pairwise((6, 8, 9), ("cow", "mor")))
-def test_next_writer_ends_the_rollback(version: int, kind: str, tmp_path: Path) -> None:
+def test_crashed_rollback_is_completed_by_next_writer(
+    version: int, kind: str, tmp_path: Path
+) -> None:
     base = tmp_path / "t"
     table, instant = compacted(base, version, kind)
     partitions = table.config.metadata_partitions

@@ -1,4 +1,4 @@
-"""A writer dies at every change it makes while it compacts and cleans the metadata table."""
+"""Crashes at every change of a compaction and a clean of the metadata table."""
 
 from __future__ import annotations
 

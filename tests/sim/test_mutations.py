@@ -1,4 +1,4 @@
-"""That the simulation would find what is missing: each of these is taken away in turn."""
+"""Mutations: the simulation fails if one of these rules is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer dies at every change while it takes keys out of a record index, or moves them."""
+"""Crashes at every change of a write that deletes keys of a record index, or moves them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def move_some(handle: Handle, data: pa.Table) -> None:
 
 @pytest.mark.parametrize("write", [replace_some, move_some])
 @pytest.mark.parametrize("name", TABLES)
-def test_index_keeps_to_the_rows(
+def test_record_index_matches_rows_after_crash(
     tmp_path: Path, name: str, write: Callable[[Handle, pa.Table], None]
 ) -> None:
     unpack(name, tmp_path)

@@ -1,4 +1,4 @@
-"""A writer dies at every change that a rollback or a restore makes, and the next one ends it."""
+"""Crashes at every change of a rollback or a restore: the next writer completes it."""
 
 from __future__ import annotations
 

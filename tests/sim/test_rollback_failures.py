@@ -1,4 +1,4 @@
-"""Rollbacks and restores that fail, or are interrupted, tell whether rows have changed by then."""
+"""Errors of failed or interrupted rollbacks and restores: they report whether rows changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXPECTED = {
     ("version", "kind", "how", "verb"),
     pairwise((6, 8, 9), ("cow", "mor"), tuple(ERRORS), ("rollback", "restore")),
 )
-def test_error_tells_whether_rows_have_changed(
+def test_rollback_error_reports_whether_rows_changed(
     version: int, kind: str, how: str, verb: str, tmp_path: Path
 ) -> None:
     start = tmp_path / "t"

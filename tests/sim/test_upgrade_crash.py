@@ -1,4 +1,4 @@
-"""A writer that dies at any change of storage while it changes a table's version."""
+"""Crashes at every change of storage while a writer changes a table's version."""
 
 from __future__ import annotations
 

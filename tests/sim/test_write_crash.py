@@ -1,4 +1,4 @@
-"""A writer that dies at any change of storage: readers and the next writer."""
+"""Crashes at every change of storage by a write: readers and the next writer."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_write_crash_keeps_committed_rows(table: Path, tmp_path: Path, story: st
 
 
 @every_table
-def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_task_leaves_no_files(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhudi.slices import write_base as work_write
 
     def fail(*_arguments: Any, **_more: Any) -> None:
@@ -172,7 +172,7 @@ def test_failing_task_leaves_a_clean_table(table: Path, monkeypatch: pytest.Monk
 
 
 @every_table
-def test_files_that_a_task_writes_after_its_write_was_rolled_back_go(
+def test_file_written_after_rollback_is_removed(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyhudi.slices import write_base as work_write

@@ -1,4 +1,4 @@
-"""Index builds that a dead Hudi writer left: refused first, revoked later."""
+"""Index builds of a failed Hudi writer: an error first, removed later."""
 
 from __future__ import annotations
 

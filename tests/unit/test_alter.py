@@ -105,7 +105,7 @@ def test_golden_schemas_come_out_as_hudi_wrote_them(golden: GoldenTables) -> Non
     assert checked > 20
 
 
-def test_columns_are_added_where_they_are_wanted() -> None:
+def test_alter_adds_column_at_requested_position() -> None:
     assert names(after(Add("x", pa.int32(), LAST, None)))[-1] == "x"
     assert names(after(Add("x", pa.int32(), Position(first=True), None)))[0] == "x"
     assert names(after(Add("x", pa.int32(), Position(after="n"), None)))[2] == "x"
@@ -165,7 +165,7 @@ def test_types_docs_and_nulls() -> None:
         (Drop("_hoodie_commit_time"), "meta column of Hudi"),
     ],
 )
-def test_impossible_changes_are_refused(change: Change, message: str) -> None:
+def test_alter_raises_for_impossible_changes(change: Change, message: str) -> None:
     with pytest.raises(SchemaMismatch, match=message):
         after(change)
 
@@ -214,11 +214,11 @@ def test_alter_refuses_two_positions() -> None:
         ("int", "decimal(10, 0)", True),
     ],
 )
-def test_which_types_may_become_which(old: str, new: str, *, allowed: bool) -> None:
+def test_alter_widens_only_compatible_types(old: str, new: str, *, allowed: bool) -> None:
     assert may_become(old, new) is allowed
 
 
-def test_types_that_older_releases_lack() -> None:
+def test_column_tree_raises_for_types_missing_in_older_versions() -> None:
     schema = pa.schema([("at", pa.timestamp("us"))])
     assert '"local-timestamp-micros"' in tree(schema).internal(0)
     from pyhudi import _native
@@ -375,9 +375,7 @@ def test_altered_schema_gives_types_unique_names(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_columns_that_were_taken_back_stay_so_once_that_is_archived(
-    tmp_path: Path, version: int
-) -> None:
+def test_rolled_back_columns_stay_removed_after_archive(tmp_path: Path, version: int) -> None:
     """Hudi's rollbacks and restores leave the history file."""
     table = TABLE.make(tmp_path / "t", version=version, metadata=False)
     first = table.state.timeline.commits[0].requested
@@ -489,7 +487,7 @@ def test_plan_keeps_types_widened_since(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_indexes_keep_step_with_a_plan_of_before_a_column(tmp_path: Path, version: int) -> None:
+def test_indexes_stay_in_sync_with_plan_older_than_column(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path / "t", kind="mor", version=version)
     table.upsert(TABLE.rows("b", n=7))
     table.compact(execute=False)
@@ -503,7 +501,7 @@ def test_indexes_keep_step_with_a_plan_of_before_a_column(tmp_path: Path, versio
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_statistics_keep_step_with_a_plan_of_before_a_rename(tmp_path: Path, version: int) -> None:
+def test_statistics_stay_in_sync_with_plan_older_than_rename(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path / "t", kind="mor", version=version)
     table.upsert(TABLE.rows("b", n=7))
     table.compact(execute=False)
@@ -555,7 +553,7 @@ def test_alter_reports_unknown_name_before_index_conflict(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("concurrently", [False, True])
 def test_altered_table_has_no_partition_statistics(tmp_path: Path, concurrently: bool) -> None:
-    """Else no write could keep them: whatever makes others leaves them out, and says so."""
+    """No write could maintain them: a build of other partitions omits them with a warning."""
     table = made(tmp_path / "t", partition_by="id", key="n")
     table.drop_index("partition_stats")
     table.alter().rename_column("note", "text").execute()
@@ -594,7 +592,7 @@ def test_alter_refuses_unsupported_changes(tmp_path: Path) -> None:
         pyhudi.open_table(tmp_path / "t").alter().drop_column("n").execute()
 
 
-def test_columns_that_came_without_ids_are_refused(tmp_path: Path) -> None:
+def test_alter_raises_for_columns_without_ids(tmp_path: Path) -> None:
     table = made(tmp_path / "t", version=6)
     table.alter().rename_column("note", "text").execute()
     table.upsert(pa.table({"id": ["a"], "ts": [3], "x": [1]}), schema_mode="merge")
@@ -619,7 +617,7 @@ def test_columns_that_came_without_ids_are_refused(tmp_path: Path) -> None:
         "v9_mor_schema_on_read_types",
     ],
 )
-def test_writing_to_what_hudi_altered_changes_no_other_row(
+def test_write_to_table_altered_by_hudi_changes_no_other_row(
     golden: GoldenTables, name: str, tmp_path: Path
 ) -> None:
     base = tmp_path / "t"

@@ -106,8 +106,8 @@ def test_archive_does_not_merge_large_files(tmp_path: Path) -> None:
     assert history(storage) == [time(number) for number in range(10)]
 
 
-def test_merging_stops_with_the_file_that_is_too_much(tmp_path: Path) -> None:
-    """As Hudi, which looks at the size after it has taken a file, and at all files of a level."""
+def test_archive_merge_stops_at_size_limit(tmp_path: Path) -> None:
+    """As Hudi, which checks the size after it has added a file, and reads all files of a level."""
     storage = Storage(str(tmp_path))
     for number in range(2):
         large = ArchivedInstant(time(number), time(9), COMMIT, _noise(9_000))
@@ -190,7 +190,7 @@ def test_archive_names_damaged_manifest() -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_instants_move_and_say_the_same(name: str, tmp_path: Path) -> None:
+def test_archived_instants_keep_their_content(name: str, tmp_path: Path) -> None:
     base = unpack(name, tmp_path)
     own = metadata_table(Storage(str(base)))
     before = own.timeline.archive.instants()
@@ -227,7 +227,7 @@ def test_archive_log_block_has_ten_records(tmp_path: Path) -> None:
     assert len(_native.log_records(own.storage.native, newest)) == 15
 
 
-def test_other_actions_are_refused_and_stay(tmp_path: Path) -> None:
+def test_archive_keeps_unsupported_actions(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, 6)
     table.savepoint("saved")
@@ -266,7 +266,7 @@ def chosen(own: Timeline, least: int, compact_after: int = 10) -> list[int]:
 
 
 @pytest.mark.parametrize("layout", [LAYOUT_1, LAYOUT_2])
-def test_commits_that_are_needed_stay(layout: TimelineLayout) -> None:
+def test_archive_keeps_needed_commits(layout: TimelineLayout) -> None:
     compacted = (5, COMPACTION, State.COMPLETED)
     some = [*deltas(1, 2, 3, 4), compacted, *deltas(6, 7, 8)]
     assert chosen(timeline(layout, *some), least=2) == [1, 2, 3, 4]
@@ -308,7 +308,7 @@ def test_archive_keeps_instants_cleaning_retains() -> None:
     assert service._commit_limits(timeline(LAYOUT_2, *deltas(*range(24))), policy) == (21, 31)
 
 
-def test_services_are_counted_apart_up_to_version_6() -> None:
+def test_archive_counts_services_separately_up_to_version_6() -> None:
     cleans = [(number, CLEAN, State.COMPLETED) for number in range(8)]
     gone = service._choose_services(timeline(LAYOUT_1, *cleans), min_commits=3, max_commits=7)
     assert [one.requested for one in gone] == [time(number) for number in range(5)]

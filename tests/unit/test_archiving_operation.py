@@ -295,7 +295,7 @@ def test_maintain_archives(tmp_path: Path) -> None:
     assert len(timeline_of(base).commits) == 3
 
 
-def test_failed_writes_that_were_rolled_back_go_too(tmp_path: Path) -> None:
+def test_archive_removes_rolled_back_writes(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = written(base, 9, "cow", commits=4)
     table.rollback(timeline_of(base).commits[-1].requested)
@@ -308,7 +308,7 @@ def test_failed_writes_that_were_rolled_back_go_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_files_of_a_saved_commit_are_known_when_those_before_it_are_archived(
+def test_savepoint_files_are_readable_after_archive_of_earlier_commits(
     version: int, tmp_path: Path
 ) -> None:
     table = written(tmp_path / "t", version, "cow", commits=3)
@@ -320,10 +320,10 @@ def test_files_of_a_saved_commit_are_known_when_those_before_it_are_archived(
     assert found.ok, str(found)
 
 
-def test_somebody_who_was_slow_removes_what_is_being_archived(
+def test_archive_tolerates_stalled_archiver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stood still while it archived the same instants, and its lock was taken."""
+    """It stalled while it archived the same instants, and lost its lock."""
     base = tmp_path / "t"
     table = written(base, version=6, kind="cow")
     make = archive_log_write._records

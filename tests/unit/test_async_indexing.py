@@ -213,7 +213,7 @@ def test_async_index_fails_if_required_index_is_dropped(
     table = made_table(base, 9, "cow", index)
 
     def take_away() -> None:
-        """As Apache Hudi does for a writer that is not told of it."""
+        """Remove it from the properties, as Apache Hudi does for a writer without the option."""
         config = opened(base).config
         left = [name for name in config.metadata_partitions if name != "record_index"]
         changes = {"hoodie.table.metadata.partitions": ",".join(left)}
@@ -271,7 +271,7 @@ def test_crashed_async_index_is_completed_by_next_write(
 def test_write_opens_while_index_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its definition is gone already, of which the properties that were read know nothing."""
+    """Its definition is deleted already, but the properties that were read still name the index."""
     table = PEOPLE.make(tmp_path / "t", first=range(2))
     other = pyhudi.open_table(table.uri)
     dropped: list[str] = []

@@ -181,7 +181,7 @@ def test_async_index_waits_for_running_hudi_writes(
     assert not (base / ".hoodie/metadata/record_index").exists()
 
 
-def test_others_do_not_touch_the_metadata_table_meanwhile(
+def test_concurrent_index_changes_raise_during_build(
     base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work() -> None:
@@ -231,7 +231,7 @@ def test_async_index_keeps_index_of_faster_builder(
 def test_stalled_builder_keeps_index_of_others_at_end(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
-    """Its lock and its heartbeat have run out, and the next writer has made the index."""
+    """Its lock and its heartbeat have expired, and the next writer has built the index."""
     publish = PendingInstant.publish
 
     def published(instant: PendingInstant, completion: str, content: bytes) -> None:

@@ -93,7 +93,7 @@ def test_services_in_background_are_those_of_commits(tmp_path: Path) -> None:
     assert values(opened) == dict.fromkeys("abc", 6)
 
 
-def test_services_run_although_handle_is_gone(tmp_path: Path, gate: Gate) -> None:
+def test_services_run_after_handle_is_deleted(tmp_path: Path, gate: Gate) -> None:
     table = TABLE.make(tmp_path / "t", kind="mor", options=DUE)
     for turn in range(2):
         table.upsert(TABLE.rows("a", v=turn))

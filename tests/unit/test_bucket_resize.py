@@ -1,4 +1,4 @@
-"""Consistent-hashing buckets split and merged by `cluster()`: plans, and what comes of them."""
+"""Consistent-hashing buckets split and merged by `cluster()`: plans and their execution."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_bucket_resize_is_not_planned_next_to_pending_write(
     assert table.cluster().instants
 
 
-def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
+def test_bucket_resize_survives_repeated_and_failed_tasks(tmp_path: Path) -> None:
     uri = visits(tmp_path).uri
     dying = FaultyEngine(pyhudi.LocalEngine(2), DiesAfterWriting)
     table = pyhudi.open_table(uri, engine=dying, options=SPLIT)
@@ -236,7 +236,7 @@ def test_hashing_metadata_of_failed_attempt_is_ignored(tmp_path: Path) -> None:
     assert read_by_key(table) == before
 
 
-def test_overtaken_bucket_resize_plan_is_cancelled(tmp_path: Path) -> None:
+def test_outdated_bucket_resize_plan_is_cancelled(tmp_path: Path) -> None:
     table = with_options(visits(tmp_path), SPLIT)
     (planned,) = table.cluster(execute=False).scheduled
     allowed = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
@@ -261,7 +261,7 @@ def test_files_of_hudi_resize_reveal_hashing_metadata(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stale", [False, True])
 def test_archived_unconfirmed_hashing_metadata_is_used(tmp_path: Path, stale: bool) -> None:
-    """As Hudi 0.15 leaves it, of a clustering that was carried out or one that was taken back."""
+    """As Hudi 0.15 leaves it after a clustering that was executed, or rolled back."""
     table = with_options(visits(tmp_path, version=6), SPLIT)
     (instant,) = table.cluster().instants
     folder = tmp_path / "visits/.hoodie/.bucket_index/consistent_hashing_metadata/oslo"
@@ -281,7 +281,7 @@ def test_archived_unconfirmed_hashing_metadata_is_used(tmp_path: Path, stale: bo
     assert len(found.nodes) == (2 if stale else 4)
 
 
-def test_other_hash_fields_than_the_table_has(tmp_path: Path) -> None:
+def test_bucket_resize_raises_for_other_hash_fields(tmp_path: Path) -> None:
     two = TableBuilder(
         {"a": (pa.string(), numbered(3)), "b": (pa.string(), numbered(2)), "v": (pa.int64(), 0)},
         key=["a", "b"],
@@ -362,7 +362,7 @@ def test_bucket_created_after_replaced_hashing_metadata(
     assert stored(table) == {f"k{n:03}": 3 for n in range(0, 40, 2)}
 
 
-def test_tables_whose_buckets_stay(tmp_path: Path) -> None:
+def test_bucket_resize_raises_for_unsupported_tables(tmp_path: Path) -> None:
     simple = VISITS.make(
         tmp_path / "simple",
         first=range(4),

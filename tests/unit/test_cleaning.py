@@ -1,4 +1,4 @@
-"""Cleaning of data tables: which files go, what keeps them, and what is left behind."""
+"""Cleaning of data tables: which files are deleted, and what retains the others."""
 
 from __future__ import annotations
 
@@ -180,10 +180,10 @@ def test_clean_keeps_replaced_group_of_pending_plan(version: Any, tmp_path: Path
 
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_log_files_since_a_plan_are_missed_where_a_clean_took_them(
+def test_read_reports_log_files_cleaned_since_plan(
     version: Any, whole: bool, tmp_path: Path
 ) -> None:
-    """Hudi takes a replaced group whole, whatever is planned."""
+    """Hudi removes a replaced group completely, even if a plan needs it."""
     base = tmp_path / "t"
     table, files = waiting(base, version)
     *_, before, last = (commit.requested for commit in timeline_of(base).commits)
@@ -387,7 +387,7 @@ def test_clean_deletes_files_earlier_clean_had_to_keep(
     assert table.refresh().check(deep=True).ok
 
 
-def test_change_logs_go_with_their_slice(tmp_path: Path) -> None:
+def test_clean_removes_change_logs_with_their_slice(tmp_path: Path) -> None:
     table = pyhudi.create_table(
         tmp_path / "t", people(range(4), 1), key="id", partition_by="city",
         options={"hoodie.table.cdc.enabled": True},
@@ -480,7 +480,7 @@ def time(number: int) -> str:
     return f"{20260101000000000 + number}"
 
 
-def test_horizons_are_those_of_hudi() -> None:
+def test_earliest_retained_commit_matches_hudi() -> None:
     def horizon(of: Timeline, options: CleanOptions, since: int = 0) -> int | None:
         found = retention(of, options, time(since))
         if found is None or found.horizon is None:
@@ -516,7 +516,7 @@ def test_clean_keeps_files_of_running_index_build() -> None:
     assert retention(beside, CleanOptions(policy=KEEP_VERSIONS), time(6)) is None
 
 
-def test_slices_that_a_plan_needs_count_for_one() -> None:
+def test_clean_counts_slices_of_plan_as_one_version() -> None:
     slices = [FileSlice("p", "g", time(number), None) for number in (9, 7, 5, 3)]
 
     def gone(stays: Retention, planned_from: int | None = None) -> list[int]:
@@ -554,7 +554,7 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_indexes_forget_files_that_are_gone(version: int, tmp_path: Path) -> None:
+def test_clean_removes_files_from_indexes(version: int, tmp_path: Path) -> None:
     options = {
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.index.bloom.filter.enable": "true",
@@ -581,8 +581,8 @@ def files_with_statistics(table: HudiTable) -> list[str]:
     return found
 
 
-def test_storage_is_not_listed_for_nothing(tmp_path: Path) -> None:
-    """Where nothing can be due no partition is looked at."""
+def test_clean_without_work_lists_no_storage(tmp_path: Path) -> None:
+    """No partition is listed if nothing can be due."""
     table = made(tmp_path / "t", 9, "cow")
 
     class Listing(Storage):

@@ -1,4 +1,4 @@
-"""Clustering: what is planned, what becomes of the rows, and who has to give way."""
+"""Clustering: plans, rows afterwards, and conflicts with writers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def names_of(table: HudiTable) -> list[str]:
 @pytest.mark.parametrize(
     ("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor"), (9, "cow"), (9, "mor")]
 )
-def test_rows_stay_as_they_are(tmp_path: Path, version: int, kind: Any) -> None:
+def test_cluster_changes_no_row(tmp_path: Path, version: int, kind: Any) -> None:
     table = points(tmp_path, version=version, kind=kind)
     commits = table.inspect.commits()["requested"].to_pylist()
     before = stored(table)
@@ -183,7 +183,7 @@ def test_planned_clustering_blocks_writers_until_executed(tmp_path: Path) -> Non
     "name",
     ["v6_cow_clustering", "v8_cow_clustering", "v9_mor_clustering", "v9_mor_pending_clusterings"],
 )
-def test_plans_of_hudi_are_carried_out(tmp_path: Path, name: str) -> None:
+def test_cluster_executes_plans_of_hudi(tmp_path: Path, name: str) -> None:
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base)
     planned = [instant.requested for instant in pending(table.state.timeline)]
@@ -200,7 +200,7 @@ def test_plans_of_hudi_are_carried_out(tmp_path: Path, name: str) -> None:
     assert found.ok, str(found)
 
 
-def test_overtaken_clustering_plan_is_cancelled(tmp_path: Path) -> None:
+def test_outdated_clustering_plan_is_cancelled(tmp_path: Path) -> None:
     table = points(tmp_path)
     (planned,) = table.cluster(execute=False).scheduled
     file = next((Path(table.uri) / ".hoodie" / "timeline").glob(f"{planned}.clustering.requested"))
@@ -217,7 +217,7 @@ def test_overtaken_clustering_plan_is_cancelled(tmp_path: Path) -> None:
     assert table.cluster().instants
 
 
-def test_tasks_may_run_twice_or_die(tmp_path: Path) -> None:
+def test_cluster_survives_repeated_and_failed_tasks(tmp_path: Path) -> None:
     uri = points(tmp_path, version=6).uri
     dying = pyhudi.open_table(
         uri, engine=FaultyEngine(pyhudi.LocalEngine(2), DiesAfterWriting), options=SMALL
@@ -246,7 +246,7 @@ def test_failed_cluster_cancels_its_plan(
     kind: Any,
     error: type[BaseException],
 ) -> None:
-    """Updates of the file groups of a plan are refused until somebody executes it."""
+    """Updates of a plan's file groups raise until a writer executes it."""
     table = points(tmp_path, version=version, kind=kind)
     before = stored(table)
 
@@ -280,7 +280,7 @@ def test_failed_cluster_keeps_plans_of_others(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_writers_go_on_where_that_is_allowed(tmp_path: Path, kind: Any) -> None:
+def test_update_of_planned_group_succeeds_if_allowed(tmp_path: Path, kind: Any) -> None:
     table = points(tmp_path, kind=kind)
     (planned,) = table.cluster(execute=False).scheduled
     strategy = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
@@ -339,7 +339,7 @@ WRITERS_FIRST = {
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_writers_do_not_give_way_to_a_plan_where_they_come_first(
+def test_prioritized_writers_ignore_clustering_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, version: int
 ) -> None:
     table = points(tmp_path, kind=kind, version=version)
@@ -394,7 +394,7 @@ def test_clustering_yields_to_active_writers(
     assert found.ok, str(found)
 
 
-def test_unknown_strategies_for_conflicts_are_refused(tmp_path: Path) -> None:
+def test_unknown_conflict_strategy_raises(tmp_path: Path) -> None:
     table = points(tmp_path)
     strategy = "hoodie.write.lock.conflict.resolution.strategy"
     with pytest.raises(UnsupportedTableFeature, match=r"conflict\.resolution\.strategy is 'Mine'"):
@@ -522,7 +522,7 @@ def test_slice_without_base_file_counts_as_large() -> None:
     assert group.outputs == 3
 
 
-def test_groups_beyond_the_most_are_left_for_the_next_plan() -> None:
+def test_cluster_leaves_groups_above_maximum_to_next_plan() -> None:
     slices = [slice_of(f"{p}{n}", 10, partition=p) for p in "pqr" for n in range(2)]
     choice = chosen(slices, max_groups=2)
     assert ids(choice) == [["p0", "p1"], ["q0", "q1"]]
@@ -619,7 +619,7 @@ def test_cluster_skips_sorted_groups(made: Order, wanted: Order, *, stays: bool)
     assert (choice.groups == ()) is stays
 
 
-def test_another_layout_of_the_same_columns_is_made(tmp_path: Path) -> None:
+def test_cluster_rewrites_for_another_layout(tmp_path: Path) -> None:
     table = POINTS.make(tmp_path / "points", first=range(200), metadata=False)
     by = ["x", "y"]
     assert table.cluster(sort_by=by).rows_written == 200
@@ -656,7 +656,7 @@ def test_clustering_plan_round_trips(tmp_path: Path) -> None:
         ({"inputGroups": [{"extraMetadata": {"clustering.group.child.node": ""}}]}, "child"),
     ],
 )
-def test_clustering_plan_with_unknown_groups_is_refused(
+def test_clustering_plan_with_unknown_groups_raises(
     tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UnsupportedTableFeature, match=said):
@@ -666,9 +666,7 @@ def test_clustering_plan_with_unknown_groups_is_refused(
 @pytest.mark.parametrize(
     ("column", "hint"), [("s.a", "a field of a struct does not sort"), ("none", "Its columns are")]
 )
-def test_clustering_by_what_is_no_column_names_the_argument(
-    tmp_path: Path, column: str, hint: str
-) -> None:
+def test_cluster_by_unknown_column_names_argument(tmp_path: Path, column: str, hint: str) -> None:
     rows = pa.table({"id": ["a"], "s": [{"a": 1}]})
     table = pyhudi.create_table(tmp_path / "t", rows, key="id", options=SMALL)
     with pytest.raises(

@@ -66,7 +66,7 @@ def test_rollback_removes_a_clustering_with_a_damaged_plan(
 
 @pytest.mark.parametrize("plan", [b"", NO_PLAN], ids=["no bytes", "no plan"])
 @pytest.mark.parametrize(("version", "kind"), [(8, "mor"), (9, "cow")])
-def test_writes_go_on_beside_a_clustering_without_a_plan(
+def test_write_succeeds_next_to_clustering_without_plan(
     plan: bytes, version: int, kind: str, tmp_path: Path
 ) -> None:
     table = planned(tmp_path / "t", version, kind, plan, None)

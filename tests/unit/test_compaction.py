@@ -1,4 +1,4 @@
-"""Compaction of data tables: which slices, when, what is left behind, and beside whom."""
+"""Compaction of data tables: triggers, strategies, execution, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_compaction_changes_no_row(version: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("then", ["compact", "upgrade"])
 def test_zombie_compaction_plan_hides_no_row(then: str, tmp_path: Path) -> None:
-    """Its maker stood still; others had written to the slice, and then to that of the plan."""
+    """The planner stalled; other writers wrote to the slice, and then to that of the plan."""
     base = tmp_path / "t"
     table = made(base, 6)
     (instant,) = table.compact(execute=False).scheduled
@@ -97,7 +97,7 @@ def test_zombie_compaction_plan_hides_no_row(then: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_writers_go_on_while_it_is_pending(version: int, tmp_path: Path) -> None:
+def test_write_succeeds_during_pending_compaction(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     (instant,) = table.compact(execute=False).scheduled
     table.upsert(people(range(1, 5), 5))
@@ -126,7 +126,7 @@ def test_compact_executes_plan_by_instant(tmp_path: Path) -> None:
     assert first in str(refused.value.hint)
 
 
-def test_partitions_that_are_left_stand_in_the_plan(tmp_path: Path) -> None:
+def test_compaction_plan_lists_skipped_partitions(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.compact(partitions="city = 'rome'", execute=False)
     timeline = timeline_of(tmp_path / "t")
@@ -194,7 +194,7 @@ def test_compact_refuses_truncated_log_file(tmp_path: Path) -> None:
     assert timeline_of(tmp_path / "t").pending() == ()
 
 
-def test_up_to_version_6_no_plan_is_made_beside_a_write(tmp_path: Path) -> None:
+def test_compaction_is_not_planned_during_write_up_to_version_6(tmp_path: Path) -> None:
     """It may append to a log file that the plan names. From 8 on it has a file of its own."""
     for version, waits in ((6, True), (8, False)):
         base = tmp_path / str(version)
@@ -366,7 +366,7 @@ def test_older_times_and_later_rows_stay_readable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.slow
-def test_far_too_many_log_files_are_compacted_unasked(version: int, tmp_path: Path) -> None:
+def test_overgrown_slices_are_compacted_automatically(version: int, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version)
     asked = pyhudi.open_table(table.uri, options={"hoodie.compact.inline": False})
     for v in range(3, 43):

@@ -68,7 +68,7 @@ def test_scan_reports_archived_concurrent_clean(slow: pyhudi.HudiTable) -> None:
 def test_write_retries_after_archived_concurrent_clean(
     slow: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing says what a writer needs until its instant is there."""
+    """Other writers cannot know which files a writer needs before it has an instant."""
     enter, others = Transaction.__enter__, [cleaned_and_archived]
 
     def slowly(self: Transaction) -> Transaction:

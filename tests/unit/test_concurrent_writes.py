@@ -188,7 +188,7 @@ def test_conflicting_write_is_retried_on_new_snapshot(
 def test_upsert_finds_key_added_and_clustered_concurrently(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What held the key when it was brought is replaced already when it is looked for again."""
+    """The file group that got the key is replaced when the write looks the key up again."""
     table = make(tmp_path / "table", kind)
     second = pyhudi.open_table(table.uri, options=table.options)
 
@@ -235,7 +235,7 @@ def test_delete_keys_sees_concurrently_created_bucket(
 
 
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-cow-simple"])
-def test_files_that_a_cleaner_takes_from_a_plan(
+def test_write_retries_if_clean_removes_planned_files(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", kind)
@@ -272,10 +272,10 @@ def before_listing(monkeypatch: pytest.MonkeyPatch, others: Callable[[], object]
     "verb", ["upsert", "delete_keys", "merge", "insert", "update", "overwrite"]
 )
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_files_that_a_cleaner_takes_before_they_are_listed(
+def test_write_retries_if_clean_runs_before_listing(
     kind: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is not listed any more looks like what was never there."""
+    """A file group that is no longer listed looks like one that never existed."""
     table = make(tmp_path / "table", kind)
     second = pyhudi.open_table(table.uri, options={**table.options, **COMPACTS})
     theirs = {"a": ("rome", 4), "c": ("rome", 4), "b": ("oslo", 4)}
@@ -299,7 +299,7 @@ def test_files_that_a_cleaner_takes_before_they_are_listed(
 )
 @pytest.mark.parametrize("service", ["compact", "cluster"])
 @pytest.mark.parametrize("kind", ["v9-mor-record-index", "v8-mor-bloom", "v6-mor-global"])
-def test_files_that_a_service_and_a_cleaner_take_before_they_are_listed(
+def test_write_retries_if_service_and_clean_run_before_listing(
     kind: str, service: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No row of the partition has changed since the timeline was read."""
@@ -324,7 +324,7 @@ def test_files_that_a_service_and_a_cleaner_take_before_they_are_listed(
 
 @pytest.mark.parametrize("verb", ["update", "delete"])
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-cow-simple"])
-def test_files_that_a_cleaner_takes_before_a_filter_is_planned(
+def test_update_retries_if_clean_runs_before_plan(
     kind: str, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", kind)
@@ -404,7 +404,7 @@ class TestRetries:
         )
         assert held == [False, False, True]
 
-    def test_without_retries_the_other_is_named(
+    def test_conflict_error_names_other_writer(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
@@ -443,7 +443,7 @@ class TestRetries:
         assert (result.rows_inserted, result.rows_updated) == (count - 1, 1)
         assert table.scan().count() == count + len(START)
 
-    def test_appends_are_never_made_again(
+    def test_insert_does_not_conflict_with_added_keys(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = make(tmp_path / "table", "v9-mor-record-index")
@@ -459,7 +459,7 @@ class TestRetries:
         table.upsert(rows_of({"b": ("oslo", 1), "other": ("oslo", 1)}))
         assert len(begun) == 1
 
-    def test_nor_are_they_where_columns_have_ids(
+    def test_other_partitions_with_column_ids_are_no_conflict(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Each commit adds a version of the columns there, which changes none."""
@@ -474,7 +474,9 @@ class TestRetries:
         assert table.refresh().check().ok
 
 
-def test_new_columns_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrently_added_columns_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
     wide = rows_of({"b": ("oslo", 2)}).append_column("extra", pa.array(["x"]))
     second = pyhudi.open_table(table.uri, options=table.options)
@@ -484,7 +486,9 @@ def test_new_columns_are_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert table.schema.names == ["id", "city", "v", "extra", "more"]
 
 
-def test_columns_that_change_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_retries_after_concurrent_schema_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
     second = pyhudi.open_table(table.uri, options=table.options)
     meeting(monkeypatch, lambda: second.upsert(rows_of({"e": ("rome", 2)})))
@@ -510,7 +514,7 @@ def test_write_maintains_concurrently_built_index(
 def test_write_retries_after_concurrent_compaction_plan(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to version 6 the log file would stand below the new base file."""
+    """Up to version 6 the log file would belong to the slice before the new base file."""
     kind = {6: "v6-mor-global", 9: "v9-mor-record-index"}[version]
     table = make(tmp_path / "table", kind)
     table.upsert(rows_of({"a": ("rome", 1)}))
@@ -533,7 +537,7 @@ class TestOnce:
         assert read(table)["e"] == ("rome", 2)
         assert not table.insert(rows_of({"f": ("rome", 1)}), commit_id="job/2").was_written_before
 
-    def test_also_where_another_one_brings_it_meanwhile(
+    def test_commit_id_of_concurrent_commit_is_detected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
@@ -543,7 +547,7 @@ class TestOnce:
         assert table.bulk_insert(rows, commit_id="job/1").was_written_before
         assert len(read(table)) == len(START) + 1
 
-    def test_also_where_another_one_brings_it_before_this_one_begins(
+    def test_commit_id_committed_before_begin_is_detected(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """It has looked already."""
@@ -623,7 +627,7 @@ class TestOtherLocks:
         with pytest.raises(UnsupportedTableFeature, match=f"active at instant {instant}"):
             table.upsert(rows_of({"a": ("rome", 1)}))
 
-    def test_commits_that_ran_beside_each_other(self, tmp_path: Path) -> None:
+    def test_concurrent_commits_reveal_unknown_lock(self, tmp_path: Path) -> None:
         table = make(tmp_path / "table", "v9-cow-record-index")
         timeline = Path(table.uri) / ".hoodie" / "timeline"
         done = next(timeline.glob("*.commit"))
@@ -776,7 +780,7 @@ class TestNonBlocking:
             (9, "mor", {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"}),
         ],
     )
-    def test_tables_that_it_is_not_for_are_refused(
+    def test_non_blocking_raises_for_unsupported_tables(
         self, version: int, kind: str, options: dict[str, str], tmp_path: Path
     ) -> None:
         table = self.make(tmp_path / "table", version, kind, **options)
@@ -784,7 +788,7 @@ class TestNonBlocking:
             table.upsert(rows_of(START))
 
 
-def test_files_that_others_took_away_from_one_who_stood_still(
+def test_stalled_writer_retries_after_its_files_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "table", "v9-cow-record-index")
@@ -829,10 +833,10 @@ def test_delete_retries_if_file_group_is_missing(
 
 
 @pytest.mark.parametrize("kind", ["v9-cow-record-index", "v6-mor-global"])
-def test_files_of_another_write_of_the_same_time_stay(
+def test_rollback_keeps_files_of_write_with_same_instant(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both writes have their markers in one folder."""
+    """Both writes have their markers in one directory."""
     table = make(tmp_path / "table", kind)
     start = Transaction.start
     theirs: list[Path] = []

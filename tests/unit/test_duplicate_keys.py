@@ -92,7 +92,9 @@ def test_filter_finds_every_duplicate(
 
 
 @TABLES
-def test_deletes_take_every_copy(tmp_path: Path, kind: str, version: int, by: str | None) -> None:
+def test_delete_removes_every_duplicate(
+    tmp_path: Path, kind: str, version: int, by: str | None
+) -> None:
     table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
     table.delete_keys(pa.table({"id": ["b", "q"]}))
     assert keys(table) == list("ayzz")
@@ -107,7 +109,7 @@ def test_deletes_take_every_copy(tmp_path: Path, kind: str, version: int, by: st
 
 
 @TABLES
-def test_other_verbs_that_delete_take_every_copy(
+def test_deleting_operations_remove_every_duplicate(
     tmp_path: Path, kind: str, version: int, by: str | None
 ) -> None:
     table = with_copies(tmp_path, kind=kind, version=version, partition_by=by)
@@ -134,7 +136,7 @@ def test_merge_deletes_every_duplicate_in_file(
 
 @pytest.mark.parametrize("limit", [None, LEAST])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_rows_that_delete_themselves_take_every_copy(
+def test_delete_marker_removes_every_duplicate(
     tmp_path: Path, kind: Any, limit: int | None
 ) -> None:
     schema = pa.schema([*TABLE.schema.remove(3), ("_hoodie_is_deleted", pa.bool_())])
@@ -151,7 +153,7 @@ def test_rows_that_delete_themselves_take_every_copy(
     assert keys(table, "city <> 'oslo'") == list("aazz")
 
 
-def test_check_tells_of_copies(tmp_path: Path) -> None:
+def test_check_reports_duplicates(tmp_path: Path) -> None:
     table = with_copies(tmp_path)
     for deep in (False, True):
         found = table.check(deep=deep)
@@ -195,7 +197,7 @@ APART = [("a", 1), ("b", 1), ("b", 2)]
 
 
 @LAYOUTS
-def test_update_of_duplicates_in_file_is_refused(
+def test_update_of_duplicates_in_file_raises(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -211,7 +213,7 @@ def test_update_of_duplicates_in_file_is_refused(
 
 
 @LAYOUTS
-def test_delete_of_some_duplicates_in_file_is_refused(
+def test_delete_of_some_duplicates_in_file_raises(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -226,7 +228,7 @@ def test_delete_of_some_duplicates_in_file_is_refused(
 
 
 @LAYOUTS
-def test_merge_of_duplicates_in_file_is_refused(
+def test_merge_of_duplicates_in_file_raises(
     tmp_path: Path, kind: Any, version: int, axes: dict[str, Any]
 ) -> None:
     table = told_apart(tmp_path, kind, version, axes)
@@ -248,7 +250,7 @@ def test_merge_of_duplicates_in_file_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
-def test_copies_in_other_files_are_changed_each_by_itself(tmp_path: Path, kind: Any) -> None:
+def test_update_changes_duplicates_in_each_file(tmp_path: Path, kind: Any) -> None:
     table = with_copies(tmp_path, kind=kind)
     table.update("id = 'b'", {"v": "v + 100"})
     table.update("id = 'z' AND v = 2", {"v": 7})
@@ -257,8 +259,8 @@ def test_copies_in_other_files_are_changed_each_by_itself(tmp_path: Path, kind: 
     assert rows_of(table) == [("a", 1), ("b", 101), ("y", 1), ("z", 1), ("z", 7)]
 
 
-def test_copies_are_found_beside_rows_of_log_files(tmp_path: Path) -> None:
-    """A log record stands for one of the rows: those that can be seen count for a delete."""
+def test_duplicates_next_to_log_rows_are_detected(tmp_path: Path) -> None:
+    """A log record replaces one of the rows: a delete counts the visible ones."""
     table = told_apart(tmp_path, "mor", 9, {"index": "SIMPLE"})
     table.upsert(TABLE.rows("bc", v=3))
     assert rows_of(table) == [("a", 1), ("b", 2), ("b", 3), ("c", 3)]
@@ -270,7 +272,7 @@ def test_copies_are_found_beside_rows_of_log_files(tmp_path: Path) -> None:
     assert rows_of(table) == [("a", 1), ("c", 3)]
 
 
-def test_copies_are_looked_for_a_part_of_the_keys_at_a_time(
+def test_duplicate_search_reads_keys_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = TABLE.make(tmp_path, index="SIMPLE")
@@ -352,7 +354,7 @@ WITHOUT = {"hoodie.metadata.enable": "false", "hoodie.index.type": "SIMPLE"}
 
 @TABLES
 @pytest.mark.parametrize("copies", [False, True])
-def test_making_an_index_tells_whether_keys_are_unique(
+def test_index_build_records_key_uniqueness(
     tmp_path: Path, copies: bool, kind: Any, version: int, by: str | None
 ) -> None:
     table = TABLE.make(tmp_path, kind=kind, version=version, partition_by=by, options=WITHOUT)
@@ -423,7 +425,7 @@ def test_uniqueness_check_does_not_read_whole_history(
 
 
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_partitioned_record_index"])
-def test_commits_of_hudi_are_read_back_to_the_first(tmp_path: Path, name: str) -> None:
+def test_uniqueness_check_reads_all_commits_of_hudi(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     timeline = Timeline.load(table.storage, table.config)
     said = [timeline.commit_metadata(one) for one in timeline.commits]
@@ -462,7 +464,7 @@ def test_uniqueness_comes_from_newest_commit(
 
 @TABLES
 @pytest.mark.parametrize("index", [None, "SIMPLE", "GLOBAL_BLOOM"])
-def test_inserts_drop_or_refuse_rows_whose_keys_are_there(
+def test_insert_policy_drops_or_raises_for_existing_keys(
     tmp_path: Path, kind: Any, version: int, by: str | None, index: str | None
 ) -> None:
     options = {POLICY: "drop", **({"hoodie.index.type": index} if index else {})}
@@ -559,7 +561,7 @@ def test_upsert_warns_of_rows_dropped_for_other_partitions(
     assert keys(simple, "city != 'oslo'") == list("aaabbcc")
 
 
-def test_create_makes_a_record_index_by_partition(tmp_path: Path) -> None:
+def test_create_builds_partitioned_record_index(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path, index="record_level_index")
     data = pa.concat_tables([TABLE.rows("ab", city=city) for city in ("lisbon", "osaka")])
     table.upsert(data)
@@ -573,9 +575,7 @@ def test_create_makes_a_record_index_by_partition(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [None, LEAST])
 @pytest.mark.parametrize("verb", ["insert", "bulk_insert"])
-def test_insert_warns_of_keys_that_the_record_index_has(
-    tmp_path: Path, verb: str, limit: int | None
-) -> None:
+def test_insert_warns_of_existing_keys(tmp_path: Path, verb: str, limit: int | None) -> None:
     table = TABLE.make(tmp_path)
     getattr(table, verb)(TABLE.rows("abc"))
     filler = TABLE.rows((f"n{n}" for n in range(10_000)), city="oslo")

@@ -60,7 +60,7 @@ def in_commit(base: Path) -> None:
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("verb", [VERBS[0], VERBS[-1]], ids=["scan", "check"])
-def test_metadata_table_with_foreign_path_is_refused(
+def test_metadata_table_with_foreign_path_raises(
     tmp_path: Path, verb: Callable[[pyhudi.HudiTable], object], version: int
 ) -> None:
     in_metadata_table(tmp_path, version)
@@ -70,7 +70,7 @@ def test_metadata_table_with_foreign_path_is_refused(
 
 @pytest.mark.parametrize("version", [6, 8, 9])
 @pytest.mark.parametrize("verb", VERBS, ids=["scan", "insert", "upsert", "check"])
-def test_commit_with_foreign_path_is_refused(
+def test_commit_with_foreign_path_raises(
     tmp_path: Path, verb: Callable[[pyhudi.HudiTable], object], version: int
 ) -> None:
     """The listing has the file's own name, which is none of Hudi's."""

@@ -77,9 +77,7 @@ class TestCountCombinable:
     def test_deletes_of_the_same_key_are_combined(self, table: pyhudi.HudiTable) -> None:
         assert combinable(table, [("delete_keys", ["a", "b"]), ("delete_keys", ["b"])]) == 2
 
-    def test_deletes_that_name_partitions_are_apart_from_others(
-        self, table: pyhudi.HudiTable
-    ) -> None:
+    def test_deletes_with_partitions_begin_commit(self, table: pyhudi.HudiTable) -> None:
         named = TABLE.rows("c").select(["id", "city"])
         assert combinable(table, [("delete_keys", ["a"]), ("delete_keys", named)]) == 1
 
@@ -107,7 +105,7 @@ class TestCountCombinable:
             ("hoodie.combine.before.delete", "delete_keys"),
         ],
     )
-    def test_without_combining_keys_are_apart(
+    def test_keys_begin_commit_without_combining(
         self, option: str, operation: Operation, table: pyhudi.HudiTable
     ) -> None:
         other = pyhudi.open_table(table.uri, options={option: False})
@@ -116,7 +114,7 @@ class TestCountCombinable:
         assert combinable(table, calls) == 3
 
     def test_rule_that_differs_within_data_keeps_keys_apart(self, tmp_path: Path) -> None:
-        """The class takes the greater ordering value within data, and the later row otherwise."""
+        """The class keeps the maximum ordering value within the data, otherwise the later row."""
         table = pyhudi.create_table(
             tmp_path / "t",
             TABLE.schema,

@@ -1,4 +1,4 @@
-"""Heartbeats of writes: who counts as alive."""
+"""Heartbeats of writes: which writers count as active."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ os._exit(9)
     assert not alive(storage)
 
 
-def test_another_machines_process_lives_two_minutes(storage: Storage) -> None:
+def test_heartbeat_of_other_machine_expires_after_two_minutes(storage: Storage) -> None:
     owner = {"machine": "elsewhere/pid:[1]", "pid": 1, "started": "1", "name": "n"}
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", json.dumps(owner).encode())
     assert alive(storage)
@@ -149,7 +149,9 @@ def test_heartbeat_of_stalled_writer_does_not_resume(storage: Storage) -> None:
     beat.stop()
 
 
-def test_beats_that_fail_make_it_late(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeat_is_late_after_failed_beats(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = JumpingClock()
     beat = Heartbeat(storage, INSTANT, clock)
     beat.start()
@@ -195,13 +197,13 @@ def test_heartbeat_interval_is_below_lock_lease(
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[" * 100_000, b"\xff", b'{"late_ms": "x"}'])
-def test_another_ones_says_nothing_of_late_publications(content: bytes, storage: Storage) -> None:
+def test_foreign_heartbeat_has_no_publication_limit(content: bytes, storage: Storage) -> None:
     storage.put(f"{HEARTBEAT_FOLDER}/{INSTANT}", content)
     (file,) = files_of(storage, [INSTANT])
     assert late_ms_of(storage.read(file.path), file) is None
 
 
-def test_copied_heartbeat_tells_nothing_of_zombies(storage: Storage) -> None:
+def test_copied_heartbeat_has_no_publication_limit(storage: Storage) -> None:
     Heartbeat(storage, INSTANT, SystemClock()).beat()
     (file,) = files_of(storage, [INSTANT])
     assert late_ms_of(storage.read(file.path), file) == 90_000
@@ -212,7 +214,7 @@ def test_copied_heartbeat_tells_nothing_of_zombies(storage: Storage) -> None:
         assert late_ms_of(storage.read(file.path), file) is None
 
 
-def test_tasks_of_a_shared_write_do_not_beat_once_it_is_published(storage: Storage) -> None:
+def test_shared_heartbeat_stops_after_publication(storage: Storage) -> None:
     task = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
     driver = Heartbeat(storage, INSTANT, SystemClock())
     task.beat()

@@ -159,7 +159,7 @@ def test_expression_indexes(tmp_path: Path, version: int, kind: Kind) -> None:
     assert found(table, "Last") == ["k11", "k4"]
 
 
-def test_filters_are_refused_where_logs_would_need_some(tmp_path: Path) -> None:
+def test_bloom_filter_expression_index_raises_for_merge_on_read(tmp_path: Path) -> None:
     table = make(tmp_path / "t", 9, "mor")
     with pytest.raises(UnsupportedTableFeature, match="log file"):
         table.create_index("bloom_filters", ["name"], name="x", function="lower")
@@ -222,7 +222,7 @@ def test_bounds_are_hudis_but_wide_enough_for_any_zone(tmp_path: Path) -> None:
         ("column_stats", [], {"name": "x", "function": "lower"}, "over one column"),
     ],
 )
-def test_wrong_requests_are_told(
+def test_invalid_index_requests_raise(
     tmp_path: Path, kind: str, columns: list[str], how: dict[str, Any], problem: str
 ) -> None:
     table = make(tmp_path / "t")
@@ -247,7 +247,7 @@ def test_wrong_requests_are_told(
         ),
     ],
 )
-def test_unsupported_index_is_refused(
+def test_unsupported_index_raises(
     tmp_path: Path, version: int, kind: str, columns: list[str], how: dict[str, Any], said: str
 ) -> None:
     table = make(tmp_path / "t", version)
@@ -276,7 +276,7 @@ def test_indexes_of_hudi_are_kept_up(tmp_path: Path, name: str) -> None:
     assert "expr_index_idx_day" in told or "column_stats" in told
 
 
-def test_index_over_unknown_function_is_refused_before_writing(
+def test_index_over_unknown_function_raises_before_writing(
     tmp_path: Path,
 ) -> None:
     base = tmp_path / "v8_cow_expression_index"

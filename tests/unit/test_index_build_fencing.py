@@ -1,6 +1,6 @@
 """An index build that pauses before its last step and loses the lock.
 
-Its lock has run out, and others have written what it does not know.
+Its lock has expired, and other writers have committed in the meantime.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def assert_kept(base: Path, count: int) -> None:
 def test_index_build_fails_after_concurrent_service(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], making: str
 ) -> None:
-    """It looks at no work that is undone, and moves every row."""
+    """The service does not check for pending operations, and moves every row."""
     if making == "index":
         opened(base).drop_index("record_index")
     meanwhile(monkeypatch, ahead, lambda: opened(base).cluster(sort_by="v"))
@@ -121,7 +121,7 @@ def test_write_continues_next_to_takeover_of_index_build(
 def test_restore_is_fenced_from_index_build(
     base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
 ) -> None:
-    """Its indexing is complete, so that nothing pending tells of it."""
+    """Its indexing is complete, so no pending instant shows it."""
     opened(base).drop_index("record_index")
     first = opened(base).inspect.commits()["requested"][0].as_py()
     opened(base).upsert(people([40], 3, 3))

@@ -1,4 +1,4 @@
-"""Errors of the local disk, such as no space or a missing directory, say what to do."""
+"""Errors of the local disk, such as no space or a missing directory, with hints."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ told(lambda: list(spill.read()))
 """
 
 
-def test_without_room_for_local_files_the_storage_failed(tmp_path: Path) -> None:
+def test_full_local_disk_raises_storage_error(tmp_path: Path) -> None:
     table = make(tmp_path, 20_000)
     table.upsert(rows(20_000))
     done = subprocess.run(
@@ -64,7 +64,7 @@ def test_without_room_for_local_files_the_storage_failed(tmp_path: Path) -> None
     assert "Set TMPDIR to another directory" in of_python
 
 
-def test_without_a_local_folder_nothing_is_overwritten(
+def test_missing_local_directory_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path)

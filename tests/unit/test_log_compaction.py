@@ -97,7 +97,7 @@ def test_log_compaction_changes_no_read(
     assert content(table) == before
 
 
-def test_blocks_stand_for_those_that_they_list(tmp_path: Path) -> None:
+def test_compacted_log_block_replaces_listed_blocks(tmp_path: Path) -> None:
     table = made(tmp_path / "t", 9)
     for v in range(6, 12):
         table.upsert(people([0, 2], v))
@@ -185,8 +185,8 @@ def test_log_compaction_refuses_field_merges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_rows_that_a_change_log_deletes_are_not_brought_back(tmp_path: Path, version: int) -> None:
-    """Flink keeps their operation in a column that the table's schema lacks."""
+def test_log_compaction_keeps_deletes_of_change_log(tmp_path: Path, version: int) -> None:
+    """Flink stores their operation in a column that the table's schema does not have."""
     base = tmp_path / "t"
     options = {"hoodie.metadata.enable": "false", "hoodie.log.compaction.blocks.threshold": "2"}
     data = pa.table({"id": ["a", "b", "c"], "v": [1, 2, 3]})

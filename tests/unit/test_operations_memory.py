@@ -78,7 +78,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("verb", "count"), [("incremental", ROWS), ("diff", ROWS), ("changes", 2 * ROWS)]
 )
-def test_reads_keep_the_limit(changed: Path, verb: str, count: int) -> None:
+def test_read_respects_memory_limit(changed: Path, verb: str, count: int) -> None:
     found, peak = peak_of(changed, verb)
     assert found == count
     assert peak < LIMIT // MIB + MARGIN
@@ -102,7 +102,7 @@ def test_diff_splits_more_keys_into_more_parts(tmp_path: Path) -> None:
     assert few < many
 
 
-def test_arrow_allocates_as_before_when_nobody_is_sparing() -> None:
+def test_arrow_allocator_is_restored_after_low_memory_mode() -> None:
     before = pa.default_memory_pool().backend_name
     with low_memory_mode(None):
         assert pa.default_memory_pool().backend_name == before

@@ -1,6 +1,6 @@
-"""Later writes remove orphan files of dead writers, by age or by instant.
+"""Later writes remove orphan files of failed writers, by age or by instant.
 
-A handle looks for it once a minute.
+A handle searches once a minute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def dies(*_: object, **__: object) -> None:
 
 
 def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upsert") -> None:
-    """Writes all files, and neither completes the write nor takes it back."""
+    """Write all files, and neither complete the write nor roll it back."""
     with monkeypatch.context() as patch:
         patch.setattr(Transaction, "_check_before_publish", dies)
         patch.setattr(Transaction, "_finish", dies)
@@ -58,13 +58,13 @@ def write_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, verb: str = "upse
 
 
 def end_heartbeats(base: Path) -> None:
-    """Whoever has died counts as dead then."""
+    """Expire the heartbeats of failed writers."""
     for path in base.glob(".hoodie/.heartbeat/*"):
         path.unlink()
 
 
 def roll_back_and_die(base: Path, monkeypatch: pytest.MonkeyPatch, where: Any, step: str) -> None:
-    """Begins to roll a dead write back, up to a step."""
+    """Begin to roll a failed write back, up to a step."""
     end_heartbeats(base)
     with monkeypatch.context() as patch:
         patch.setattr(where, step, dies)
@@ -83,7 +83,7 @@ def left(base: Path, name: str, *, old: bool) -> Path:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_old_ones_go_and_young_ones_stay(tmp_path: Path, version: int) -> None:
+def test_old_orphan_files_are_removed_and_recent_ones_kept(tmp_path: Path, version: int) -> None:
     table = TABLE.make(tmp_path, version=version)
     folder = table.config.timeline_path
     own = ".hoodie/metadata/" + folder
@@ -130,7 +130,7 @@ def rows_of(table: HudiTable) -> list[dict[str, Any]]:
 
 
 def test_torn_log_file_of_plan_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its writer died in the first block; a clustering was planned with it meanwhile."""
+    """Its writer failed in the first block; then a clustering was planned with the file."""
     table = TABLE.make(tmp_path, version=6, kind="mor")
     table.upsert(TABLE.rows("a", v=2))
     before = set(tmp_path.glob("x/.*.log.*"))
@@ -237,7 +237,7 @@ def test_conflicting_write_removes_its_unnamed_files(
 
 
 @pytest.mark.parametrize("is_called_off", [False, True])
-def test_log_files_of_a_write_that_is_gone(
+def test_log_files_of_missing_write_are_removed_unless_rolled_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_called_off: bool
 ) -> None:
     """Up to version 6 their names do not tell whose, and once the timeline is past it, they count.
@@ -273,7 +273,7 @@ def test_log_files_of_a_write_that_is_gone(
 
 @pytest.mark.parametrize("verb", ["upsert", "bulk_insert"])
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
-def test_files_that_come_after_their_rollback_never_count(
+def test_file_written_after_rollback_is_never_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     version: int,
@@ -306,7 +306,7 @@ def test_files_that_come_after_their_rollback_never_count(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
-def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
+def test_file_started_during_rollback_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Literal["cow", "mor"]
 ) -> None:
     """Of a writer that stood still before its first one (seed 26003819, under odds)."""
@@ -330,7 +330,7 @@ def test_files_that_are_begun_between_a_rollbacks_plan_and_its_end(
     assert table.check(deep=True).findings == ()
 
 
-def test_log_files_that_a_pending_rollback_calls_off_stay(
+def test_log_files_of_pending_rollback_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It tells the metadata table of them (seed 27008211 of v6-mor-simple-metadata, under odds)."""
@@ -351,7 +351,7 @@ def test_log_files_that_a_pending_rollback_calls_off_stay(
     assert table.check(deep=True).findings == ()
 
 
-def test_records_of_a_rollback_that_others_have_completed(
+def test_rollback_completed_by_other_writer_keeps_metadata_in_sync(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They would count as theirs (seed 29050029 of v6-mor-simple-metadata, under odds)."""
@@ -387,7 +387,7 @@ def test_records_of_a_rollback_that_others_have_completed(
 
 @pytest.mark.parametrize("service", ["compact", "cluster"])
 @pytest.mark.parametrize("who", ["its writer", "the next one"])
-def test_late_log_files_stay_for_a_plan_that_names_them(
+def test_log_files_after_rollback_are_kept_for_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str, service: str
 ) -> None:
     """Seeds 26006017 and 27005640 of the simulation: nobody could carry the plan out any more.
@@ -433,10 +433,10 @@ def test_late_log_files_stay_for_a_plan_that_names_them(
     assert table.check(deep=True).findings == ()
 
 
-def test_archiving_waits_for_a_plan_that_names_a_late_log_file(
+def test_archive_waits_for_plan_with_log_file_after_rollback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up to version 6 rollbacks are archived by their number, also from before the plan."""
+    """Up to version 6 rollbacks are archived by their number, even older ones than the plan."""
     table = TABLE.make(tmp_path, version=6, kind="mor", options={"hoodie.metadata.enable": "false"})
     for _ in range(2):
         table.upsert(ROWS)
@@ -471,7 +471,7 @@ def test_archiving_waits_for_a_plan_that_names_a_late_log_file(
 
 @pytest.mark.parametrize("is_marked", [False, True])
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (9, "cow"), (9, "mor")])
-def test_files_of_a_write_that_goes_on_while_it_is_rolled_back(
+def test_files_of_running_write_are_removed_after_rollback(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     version: int,

@@ -47,7 +47,7 @@ def test_pandas_types_can_be_chosen(table: pyhudi.HudiTable) -> None:
     assert scan.to_pandas(date_as_object=False)["day"].dtype.kind == "M"
 
 
-def test_pandas_types_that_there_are_not(table: pyhudi.HudiTable) -> None:
+def test_unknown_pandas_types_raise(table: pyhudi.HudiTable) -> None:
     with pytest.raises(ConfigError, match="numpy_nullable"):
         table.scan().to_pandas(dtype_backend="numpy_nullable")
     with pytest.raises(ConfigError, match="dtype_backend"):
@@ -130,7 +130,7 @@ def test_base_files_are_cut_between_row_groups(tmp_path: Path) -> None:
     assert max(part.count() for part in parts) < 24
 
 
-def test_splits_that_there_are_not(table: pyhudi.HudiTable) -> None:
+def test_invalid_splits_raise(table: pyhudi.HudiTable) -> None:
     assert table.scan(where="city = 'paris'").splits() == []
     with pytest.raises(ConfigError, match="limit"):
         table.scan(limit=3).splits()

@@ -1,4 +1,4 @@
-"""Upserts of some columns: what rows keep of what is stored, after deletes and beside late rows."""
+"""Partial updates: values that rows keep, after deletes and with older ordering values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("version", "kind", "index", "delete", "order_by"), CASES)
-def test_values_of_a_deleted_row_stay_away(
+def test_partial_update_ignores_values_of_deleted_row(
     tmp_path: Path,
     version: int,
     kind: str,
@@ -94,8 +94,8 @@ def test_values_of_a_deleted_row_stay_away(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_values_of_a_late_row_do_not_show(tmp_path: Path, version: int) -> None:
-    """A whole row that comes late loses to a row that was updated in some columns, in all of it."""
+def test_partial_update_with_older_ordering_value_loses(tmp_path: Path, version: int) -> None:
+    """A whole row with an older ordering value loses all columns to a partially updated row."""
     table = make(tmp_path / "t", version, "mor", "simple", "ts")
     table.upsert(rows([{"id": "a", "ts": 20, "s": "new"}]), partial=True)
     late = {"id": "a", "ts": 15, "secret": "late", "s": "late"}
@@ -118,7 +118,7 @@ def test_log_blocks_hold_whole_rows(tmp_path: Path, version: int, order_by: str 
 
 
 @pytest.mark.parametrize(("version", "kind"), [(8, "cow"), (9, "mor")])
-def test_new_row_without_required_value_is_refused(tmp_path: Path, version: int, kind: Any) -> None:
+def test_new_row_without_required_value_raises(tmp_path: Path, version: int, kind: Any) -> None:
     fields = [
         pa.field("id", pa.string()),
         pa.field("n", pa.int64(), nullable=False),

@@ -1,4 +1,4 @@
-"""Partitions that are too old: by which time, what stays, and that nobody's new rows go."""
+"""Expired partitions: their times, which ones stay, and that no new rows are removed."""
 
 from __future__ import annotations
 

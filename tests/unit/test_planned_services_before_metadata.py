@@ -51,7 +51,9 @@ def test_plans_before_metadata_table_do_not_make_it_stale(
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("version", "kind"), [(8, "cow"), (9, "mor")])
-def test_nor_when_its_first_commits_are_archived(tmp_path: Path, kind: Any, version: int) -> None:
+def test_plans_before_archived_metadata_commits_do_not_make_it_stale(
+    tmp_path: Path, kind: Any, version: int
+) -> None:
     options = {
         "hoodie.keep.min.commits": "2",
         "hoodie.keep.max.commits": "3",

@@ -29,7 +29,7 @@ NOTHING = serde.encode_container("HoodieCompactionPlan", compaction_plan([]), Sy
 
 
 class Lost(NoLock):
-    """A lock that is another's after some looks: the first is the last before the request."""
+    """A lock that is lost after some checks; the first one is the last before the request."""
 
     def __init__(self, after: int = 1) -> None:
         self.left = after
@@ -66,7 +66,7 @@ def test_plan_is_withdrawn_after_concurrent_commit(table: Any, action: str) -> N
 
 
 class Meanwhile(Lost):
-    """A lock that is lost while somebody does something, once the request is there."""
+    """A lock that is lost while another writer works, once the requested file exists."""
 
     def __init__(self, act: Callable[[], object]) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def test_plan_is_kept_without_concurrent_commit(table: Any) -> None:
 
 
 def test_plan_of_failed_writer_without_commit_is_withdrawn(table: Any, tmp_path: Path) -> None:
-    """The planner stood still, and died before its second look (seed 13000059, without it)."""
+    """The planner stalled, and failed before its second check (seed 13000059, without it)."""
     table.upsert(people(range(4), 2, 2))
     (planned,) = table.refresh().compact(execute=False).scheduled
     (file,) = Path(table.uri).glob(f".hoodie/**/{planned}.compaction.requested")
@@ -153,7 +153,7 @@ def test_request_fails_after_lock_loss(table: Any) -> None:
 
 
 def test_restarted_clustering_without_plan_is_handled(tmp_path: Path) -> None:
-    """Who stood still made its inflight file after others had carried it out (seed 27002358)."""
+    """A stalled writer created its inflight file after others executed it (seed 27002358)."""
     table = PEOPLE.make(tmp_path, version=9)
     table.upsert(people(range(4), 1, 1))
     opened(table.refresh(), CLUSTERING)[1].begin()

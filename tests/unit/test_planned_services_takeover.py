@@ -69,7 +69,7 @@ def test_planned_compaction_removes_nothing_after_publication(
 def test_planned_compaction_keeps_result_archived_by_other_writer(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An inflight file alone would be taken for a failed write, of which files are removed."""
+    """An inflight file alone would look like a failed write, whose files are removed."""
     (planned,) = table.compact(execute=False).scheduled
     opened = WriteContext.open(pyhudi.open_table(table.uri), SystemClock()).table
     begin = PendingInstant.begin
@@ -112,7 +112,7 @@ def test_compaction_ignores_file_of_aborted_attempt(
     assert not Path(table.uri, path).exists()
 
 
-def test_files_of_an_attempt_that_was_taken_back(
+def test_write_retries_after_cancelled_attempt_removed_its_files(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write was planned with them meanwhile (seed 28010372 of v9-mor-bucket-rings, under odds).
@@ -220,7 +220,7 @@ def test_executor_detects_completed_plan_at_publication(table: Any) -> None:
 
 
 def left_alone(table: HudiTable, opened: PendingInstant) -> None:
-    """Neither a verb nor maintenance takes the service over or off."""
+    """Check that neither an operation nor maintenance takes the service over or cancels it."""
     verb = table.compact if opened.action == COMPACTION else table.cluster
     with pytest.raises(CommitConflict, match=rf"may be executing .* {opened.time}"):
         verb(schedule=False)

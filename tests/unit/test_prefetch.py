@@ -13,7 +13,7 @@ from pyhudi.storage.storage import Storage
 
 
 class Slow(Storage):
-    """A storage that tells who asked it for what."""
+    """A storage that records its requests and their threads."""
 
     def __init__(self, uri: str) -> None:
         super().__init__(uri)
@@ -64,7 +64,7 @@ def test_nested_prefetch_does_not_repeat_requests(storage: Slow) -> None:
     assert len(storage.reads) == 4
 
 
-def test_another_thread_and_a_part_of_it_ask_for_themselves(storage: Slow) -> None:
+def test_prefetch_is_local_to_thread_and_storage(storage: Slow) -> None:
     storage.put("a", b"a")
     with storage.prefetch(files=["a"], folders=["folder"]), ThreadPoolExecutor(1) as pool:
         storage.put("a", b"new")
@@ -72,7 +72,7 @@ def test_another_thread_and_a_part_of_it_ask_for_themselves(storage: Slow) -> No
         assert [file.path for file in storage.below("folder").list_dir()[1]] == ["c"]
 
 
-def test_failures_come_out_where_the_answer_is_wanted(storage: Slow) -> None:
+def test_prefetch_failure_raises_at_read(storage: Slow) -> None:
     with storage.prefetch(files=["missing", "missing too"]):
         assert storage.read_or_none("missing") is None
         with pytest.raises(FileNotFoundError):
@@ -81,7 +81,7 @@ def test_failures_come_out_where_the_answer_is_wanted(storage: Slow) -> None:
         pass
 
 
-def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> None:
+def test_concurrent_steps_all_run_before_failure_raises(storage: Slow) -> None:
     taken = []
 
     def fail() -> None:
@@ -95,7 +95,7 @@ def test_steps_are_all_taken_and_the_first_failure_is_raised(storage: Slow) -> N
     assert sorted(taken) == [1, 2, 3]
 
 
-def test_listings_that_are_taken_slowly_keep_no_block_open(storage: Slow) -> None:
+def test_slow_consumer_of_listings_keeps_no_block_open(storage: Slow) -> None:
     with storage.prefetch(files=["a"]):
         listings = storage.list_dirs(["folder", "other"])
         assert len(next(listings)[1]) == 1

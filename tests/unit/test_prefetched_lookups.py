@@ -1,6 +1,6 @@
 """Lookups in a record index that is newer than the write's timeline.
 
-Another write has begun since, has brought the index up to itself, and dies before it is complete.
+Another write began since then, updated the index, and fails before it is complete.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def test_checksum_is_that_of_java(database: str, table: str, wanted: str) -> Non
 
 
 @pytest.mark.parametrize("name", names())
-def test_hudis_own_files_come_out_as_they_were(name: str, golden: GoldenTables) -> None:
+def test_properties_files_of_hudi_round_trip(name: str, golden: GoldenTables) -> None:
     data = (golden.unpack(name) / ".hoodie" / "hoodie.properties").read_bytes()
     properties = parse_properties(data, name)
     assert has_valid_checksum(properties)

@@ -1,4 +1,4 @@
-"""`check(repair=True)`: what dead writers left goes, and nothing else."""
+"""`check(repair=True)`: it removes the leftovers of failed writers, and nothing else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows(table: HudiTable) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_files_that_no_commit_names_go(version: int, kind: str, tmp_path: Path) -> None:
+def test_repair_removes_unrecorded_files(version: int, kind: str, tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base, version, kind)
     before, files = rows(table), data_files(base)

@@ -330,7 +330,7 @@ def test_restore_misses_no_file_replaced_later(version: int, kind: str, tmp_path
 
 
 @pytest.mark.parametrize("save", [True, False])
-def test_writers_beside_each_other(save: bool, tmp_path: Path) -> None:
+def test_restore_uses_completion_order_of_concurrent_commits(save: bool, tmp_path: Path) -> None:
     table = by_city(tmp_path / "t", 9)
     early = table.upsert(of_city("rome", 1)).instant
     late = table.upsert(of_city("oslo", 2)).instant
@@ -434,7 +434,7 @@ def test_restore_removes_compaction(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", [8, 9])
-def test_log_files_from_before_an_upgrade_go_with_their_commits(to: int, tmp_path: Path) -> None:
+def test_restore_removes_log_files_from_before_upgrade(to: int, tmp_path: Path) -> None:
     """Up to version 6 they are named by the base instant, which stays."""
     table = made(tmp_path / "t", 6, "mor")
     second = rows_of(table)
@@ -482,7 +482,7 @@ def test_restore_deletes_shared_log_file_only_as_whole(keep: int, tmp_path: Path
 
 
 def _pending_restore(table: HudiTable, targets: list[Any], state: State) -> str:
-    """A restore as a writer leaves it that died before it took anything back."""
+    """Return a restore whose writer failed before it reverted anything."""
     time, storage, layout = "20990101000000000", table.storage, table.config.layout
     plan = {
         "instantsToRollback": [{"commitTime": t.requested, "action": t.action} for t in targets],
@@ -531,7 +531,7 @@ def test_write_waits_for_running_restore_of_hudi(
     assert time in {one.requested for one in timeline_of(base).filter_completed(RESTORE)}
 
 
-def test_rollbacks_tell_that_a_restore_of_hudi_is_under_way(tmp_path: Path) -> None:
+def test_rollbacks_show_running_restore_of_hudi(tmp_path: Path) -> None:
     base = tmp_path / "t"
     table = made(base)
     time = _pending_restore(table, [timeline_of(base).commits[-1]], State.INFLIGHT)
@@ -562,7 +562,7 @@ def test_running_restore_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["v6_mor_restore", "v8_cow_restore", "v9_mor_restore"])
 def test_restore_abandoned_by_hudi_is_completed(name: str, tmp_path: Path) -> None:
-    """Hudi died when it had taken everything back, and before it said so."""
+    """Hudi failed after it had reverted everything, and before it completed the restore."""
     base = unpack(name, tmp_path)
     (restored,) = timeline_of(base).filter_completed(RESTORE)
     (base / timeline_of(base).folder / restored.file_name).unlink()

@@ -85,7 +85,7 @@ def test_append_markers_of_old_releases_name_the_base_file(storage: Storage) -> 
     assert requests_by_markers(storage, table_version(6), TIME, never_logged) == []
 
 
-def test_append_markers_are_refused_where_nothing_is_appended(storage: Storage) -> None:
+def test_append_markers_raise_from_version_8(storage: Storage) -> None:
     marked = [Marker("p", OLD_LOG, "APPEND")]
     with pytest.raises(UnsupportedTableFeature, match=TIME):
         requests_by_markers(storage, table_version(9), TIME, marked)
@@ -111,10 +111,8 @@ def test_listing_finds_files_of_the_instant(storage: Storage, version: int) -> N
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_listing_finds_files_in_a_folder_that_is_no_partition_any_more(
-    storage: Storage, version: int
-) -> None:
-    """An index of a metadata table was dropped while a writer stood still."""
+def test_listing_finds_files_of_removed_partition(storage: Storage, version: int) -> None:
+    """An index of a metadata table was dropped while a writer was stalled."""
     storage.delete("p/.hoodie_partition_metadata")
     profile = CommitMetadata({"p": (WriteStat(),), "gone": (WriteStat(),)})
     found = requests_by_listing(storage, table_version(version), TIME, profile)
@@ -124,9 +122,7 @@ def test_listing_finds_files_in_a_folder_that_is_no_partition_any_more(
 @pytest.mark.parametrize(
     "told", [OLD, "20240101000000150", "20240101000000250", "20240101000000120"]
 )
-def test_listing_calls_off_the_slice_before_the_write_and_the_one_that_is_told(
-    storage: Storage, told: str
-) -> None:
+def test_listing_rolls_back_profile_slice_and_newest_slice(storage: Storage, told: str) -> None:
     """A compaction was pending, so it was appended to; Hudi's profile tells where the index looked.
 
     That of a delta commit of the metadata table tells the slice, which a compaction may have begun
@@ -191,7 +187,7 @@ def heartbeats(base: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_writer_with_a_beating_heart_is_not_rolled_back(name: str, tmp_path: Path) -> None:
+def test_active_writer_is_not_rolled_back(name: str, tmp_path: Path) -> None:
     base = unpacked(name, tmp_path)
     table = pyhudi.open_table(base)
     beating = heartbeats(base)
@@ -214,7 +210,7 @@ def test_writer_with_a_beating_heart_is_not_rolled_back(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_writes_that_apache_hudi_left_are_rolled_back(name: str, tmp_path: Path) -> None:
+def test_failed_writes_of_hudi_are_rolled_back(name: str, tmp_path: Path) -> None:
     base = unpacked(name, tmp_path)
     for path in heartbeats(base):
         path.unlink()
@@ -236,7 +232,7 @@ def test_writes_that_apache_hudi_left_are_rolled_back(name: str, tmp_path: Path)
     )
 
 
-def test_pending_rollback_is_carried_out_by_the_plan_it_has(tmp_path: Path) -> None:
+def test_pending_rollback_is_executed_by_its_plan(tmp_path: Path) -> None:
     base = tmp_path / "t"
     rows = pa.table({"id": ["a", "b"], "v": [1, 2]})
     table = pyhudi.create_table(base, rows, key="id")
@@ -292,7 +288,7 @@ def commands(base: Path) -> list[str]:
 
 
 def test_stalled_rollback_removes_its_second_command_block(tmp_path: Path) -> None:
-    """It made sure that there was none, slept, and another one carried the rollback out."""
+    """It checked that there was none, stalled, and another writer executed the rollback."""
     storage = Storage(str(tmp_path))
     storage.put(f"p/{OLD_LOG}", b"x")
 
@@ -309,7 +305,7 @@ def test_stalled_rollback_removes_its_second_command_block(tmp_path: Path) -> No
 
 
 def test_rollback_keeps_only_command_block(tmp_path: Path) -> None:
-    """Who comes next takes it for the rollback's own: without it the failed blocks would count."""
+    """The next writer regards it as the rollback's own: otherwise failed blocks would count."""
     storage = Storage(str(tmp_path))
     storage.put(f"p/{OLD_LOG}", b"x")
     with pytest.raises(CommitConflict):
@@ -330,7 +326,7 @@ def test_command_block_is_the_next_log_version(tmp_path: Path) -> None:
 
 
 def test_concurrent_rollbacks_of_one_write_agree(tmp_path: Path) -> None:
-    """Who began the first one stood still (seed 27000001 of the simulation)."""
+    """The writer of the first one stalled (seed 27000001 of the simulation)."""
     table = PEOPLE.make(tmp_path)
     table.upsert(PEOPLE.rows(["a", "b"]))
     opened = WriteContext.open(table.refresh(), SystemClock()).table

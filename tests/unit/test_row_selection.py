@@ -20,7 +20,7 @@ def chunked(lengths: list[int]) -> pa.Table:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_selected_rows_equal_take(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_selection, "_BATCH_ROWS", 3)
     random = Random(seed)
     table = chunked([random.choice([0, 1, 2, 7, 30]) for _ in range(random.randint(1, 8))])
@@ -33,7 +33,7 @@ def test_rows_are_those_that_take_gives(seed: int, monkeypatch: pytest.MonkeyPat
     assert pa.table(rows.slice(1))["n"].to_pylist() == numbers[1:]
 
 
-def test_pickled_it_is_the_rows() -> None:
+def test_pickled_selection_contains_rows() -> None:
     rows = SelectedRows(chunked([2, 3]), pa.array([1, 2], pa.int64()))
     assert pickle.loads(pickle.dumps(rows)).equals(pa.table({"n": pa.array([1, 2], pa.int64())}))
 

@@ -77,7 +77,7 @@ def test_measuring_holds_few_bytes_of_large_rows() -> None:
     assert sum(rows.asked[-8:]) < 9 * 1024 * KIB
 
 
-def test_stretches_follow_the_bytes_of_their_rows() -> None:
+def test_row_ranges_follow_bytes_of_rows() -> None:
     found = measure({"": Noted(pa.Table.from_batches(rows_that_grow()))}, WriteOptions())[""]
     assert sum(stretch.rows for stretch in found) == 5600
     widths = [size / rows for rows, size in found]
@@ -86,7 +86,7 @@ def test_stretches_follow_the_bytes_of_their_rows() -> None:
     assert measure({"p": Noted(SCHEMA.empty_table())}, WriteOptions()) == {"p": []}
 
 
-def test_stretches_are_of_whole_parts_where_all_fits_into_a_file() -> None:
+def test_row_ranges_are_whole_parts_if_rows_fit_into_one_file() -> None:
     rows = pa.table({"id": [1, 2]})
     assert row_ranges({"p": rows, "q": rows.slice(0, 0)}, WriteOptions()) == {
         "p": [RowRange(2, 16)],

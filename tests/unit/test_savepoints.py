@@ -1,4 +1,4 @@
-"""Savepoints: what is saved, what is refused, what a writer that dies leaves of one."""
+"""Savepoints: their files, errors, and leftovers of failed writers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_savepoint_refuses_impossible_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v9_cow_clean_commits", "v6_cow_clean_versions"])
-def test_commits_that_a_clean_has_passed_are_refused(name: str, tmp_path: Path) -> None:
+def test_savepoint_raises_for_cleaned_commits(name: str, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     first = table.inspect.commits()["requested"][0].as_py()
     with pytest.raises(HistoryUnavailable, match="may have been cleaned"):
@@ -191,7 +191,7 @@ def test_savepoint_waits_for_lock(tmp_path: Path) -> None:
     assert other.savepoint()
 
 
-def test_damaged_savepoints_are_told(tmp_path: Path) -> None:
+def test_damaged_savepoint_raises(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     table.savepoint()
     (file,) = (tmp_path / "t" / ".hoodie" / "timeline").glob("*.savepoint")
@@ -232,7 +232,7 @@ def test_savepoint_is_readable_after_cleans(version: int, kind: str, tmp_path: P
 
 
 @pytest.mark.parametrize(("version", "kind"), CASES)
-def test_savepoint_with_deleted_files_is_refused(version: int, kind: str, tmp_path: Path) -> None:
+def test_savepoint_with_deleted_files_raises(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     folder = tmp_path / "t" / table.config.layout.folder
     # As a cleaner leaves it that does not see the savepoint.

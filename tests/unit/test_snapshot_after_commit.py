@@ -1,4 +1,4 @@
-"""A handle takes over the snapshot of its own commit, and a commit the listing of its plan."""
+"""A handle reuses the snapshot of its own commit, and a commit the listing of its plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches that are put aside come back, from memory and from disk, as often as asked for."""
+"""Spilled batches can be read repeatedly, from memory and from disk."""
 
 from __future__ import annotations
 

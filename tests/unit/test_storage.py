@@ -20,7 +20,7 @@ def storage(tmp_path: Path) -> Storage:
 
 
 def test_forked_child_blocks_no_writer(storage: Storage) -> None:
-    """A file's lock is of whoever has it open, which a child has that is forked meanwhile."""
+    """A file lock belongs to each process with the open file, such as a child forked under it."""
     swaps, stop = [0], threading.Event()
 
     def swap() -> None:
@@ -107,13 +107,13 @@ def test_listing(storage: Storage) -> None:
     assert storage.list_dir("missing") == ([], [])
 
 
-def test_head_tells_size_and_modification_time(storage: Storage, tmp_path: Path) -> None:
+def test_head_returns_size_and_modification_time(storage: Storage, tmp_path: Path) -> None:
     storage.put("a", b"12345")
     os.utime(tmp_path / "a", ns=(0, 1_700_000_000_123_000_000))
     assert storage.head("a") == Entry("a", 5, 1_700_000_000_123)
 
 
-def test_deleting_a_folder(storage: Storage) -> None:
+def test_delete_dir_removes_everything_below(storage: Storage) -> None:
     storage.put("b/c/d", b"12")
     storage.delete_dir("b")
     storage.delete_dir("b")

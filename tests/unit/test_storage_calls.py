@@ -1,6 +1,6 @@
-"""How often a small commit with the default settings asks storage, and calls Python functions.
+"""Numbers of storage requests and Python calls of a small commit with default settings.
 
-The bounds may be lowered; what raises them makes every small commit slower.
+The bounds may be lowered; a change that raises them makes every small commit slower.
 """
 
 from __future__ import annotations

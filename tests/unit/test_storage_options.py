@@ -1,4 +1,4 @@
-"""Options of storage: their names, and that no value is ever shown."""
+"""Storage options: their names, and that no value is ever printed."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_unknown_options_name_the_nearest() -> None:
         Storage(URI, {"region": "a", "AWS_REGION": "b"})
 
 
-def test_values_are_never_shown() -> None:
+def test_option_values_are_never_printed() -> None:
     storage = Storage(URI, {"aws_secret_access_key": "hidden", "aws_session_token": "hidden"})
     copy = pickle.loads(pickle.dumps(storage))  # noqa: S301
     assert dict(copy.options) == dict(storage.options)
@@ -141,7 +141,7 @@ def test_secret_value_is_hidden_in_parse_error() -> None:
         assert "hidden" not in str(caught.value)
 
 
-def test_properties_of_hadoop_are_taken_as_they_are() -> None:
+def test_hadoop_properties_are_passed_unchanged() -> None:
     given = {
         "USER": "ada",
         "config_dir": "/etc",
@@ -159,13 +159,13 @@ def test_properties_of_hadoop_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["gcs", "adl", "viewfs", "http"])
-def test_other_schemes_are_refused_by_name(scheme: str) -> None:
+def test_unsupported_scheme_raises(scheme: str) -> None:
     with pytest.raises(UnsupportedTableFeature, match=f"'{scheme}'"):
         pyhudi.open_table(f"{scheme}://bucket/table")
 
 
 @pytest.mark.parametrize("uri", ["s3://", "s3:///table", "s3:/bucket/table", "gs:///t", "az:///t"])
-def test_uri_without_bucket_is_refused(uri: str) -> None:
+def test_uri_without_bucket_raises(uri: str) -> None:
     with pytest.raises(ConfigError, match="names no bucket"):
         pyhudi.open_table(uri)
 
@@ -186,7 +186,7 @@ def test_local_path_refuses_options() -> None:
         ("https://me:secret@host/t", "https://***@host/t"),
     ],
 )
-def test_credentials_in_uri_are_refused_and_masked(uri: str, shown: str) -> None:
+def test_credentials_in_uri_raise_and_are_masked(uri: str, shown: str) -> None:
     with pytest.raises(ConfigError) as caught:
         pyhudi.open_table(uri)
     assert shown in str(caught.value)
@@ -211,7 +211,7 @@ def test_credentials_check_accepts_other_uris(uri: str) -> None:
     check_no_credentials(uri)
 
 
-def test_credentials_in_endpoint_are_refused_and_masked() -> None:
+def test_credentials_in_endpoint_raise_and_are_masked() -> None:
     options = {"endpoint": "http://me:secret@127.0.0.1:1"}
     with pytest.raises(ConfigError, match=r"aws_endpoint.* contains credentials") as caught:
         Storage(URI, options)
@@ -235,8 +235,8 @@ SERVERS = [
 
 @pytest.mark.parametrize("value", NO_URLS)
 @pytest.mark.parametrize(("uri", "name"), SERVERS)
-def test_endpoint_that_is_no_url_is_refused_by_name(uri: str, name: str, value: str) -> None:
-    """The clients take anything, and panicked at the first request."""
+def test_endpoint_without_url_raises(uri: str, name: str, value: str) -> None:
+    """The clients accept any string, and panicked at the first request."""
     with pytest.raises(ConfigError, match=f"'{name}' is no URL: .*like http://localhost:9000"):
         _ = Storage(uri, {name: value}).native
 
@@ -257,7 +257,7 @@ def test_endpoint_of_the_environment_is_checked(monkeypatch: pytest.MonkeyPatch)
         (ACCOUNT, "azure_storage_token"),
     ],
 )
-def test_value_with_a_line_break_is_refused_by_name(uri: str, name: str) -> None:
+def test_value_with_line_break_raises(uri: str, name: str) -> None:
     """As of a secret that was read from a file with the end of its line."""
     with pytest.raises(ConfigError, match=f"'{name}' has a blank, a line break") as caught:
         _ = Storage(uri, {name: "hidden\n"}).native
@@ -265,12 +265,12 @@ def test_value_with_a_line_break_is_refused_by_name(uri: str, name: str) -> None
 
 
 @pytest.mark.parametrize("bucket", ["a b", "a\n"])
-def test_bucket_with_a_blank_is_refused(bucket: str) -> None:
+def test_bucket_with_blank_raises(bucket: str) -> None:
     with pytest.raises(ConfigError, match="no name of a bucket"):
         _ = Storage(f"s3://{bucket}/table").native
 
 
-def test_client_that_gives_up_is_an_error() -> None:
+def test_client_failure_raises_storage_error() -> None:
     """What no check of options knows ends in an error of the tree, too."""
     key = '{"private_key":"x","private_key_id":"y","client_email":"z","disable_oauth":true,%s}'
     given = {"service_account_key": key % '"gcs_base_url":"localhost:9000"', "max_retries": "0"}

@@ -1,6 +1,6 @@
-"""What is sent again to a server of buckets: requests that failed, and answers that were cut.
+"""Retries of requests to an object store: failed requests, and truncated responses.
 
-The server is a few lines on loopback, for faults that a real one cannot be asked for.
+A small server on loopback simulates these faults, which a real one does not produce on request.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_cut_delete_is_retried(storage: Storage, faults: Faults) -> None:
     assert faults.asked[-2:] == ["delete", "delete"]
 
 
-def test_refused_requests_are_sent_again(storage: Storage, faults: Faults) -> None:
+def test_refused_request_is_retried(storage: Storage, faults: Faults) -> None:
     faults.refused = 3
     assert storage.read("a") == b"content"
     assert faults.asked == ["get"] * 4
@@ -155,7 +155,7 @@ def test_max_retries_limits_requests(storage: Storage, faults: Faults) -> None:
 
 
 @pytest.mark.slow
-def test_unreachable_server_is_given_up(storage: Storage) -> None:
+def test_unreachable_server_raises_after_timeout(storage: Storage) -> None:
     """Long before the time for retries is over: the endpoint may be wrong."""
     options = {**storage.options, "aws_endpoint_url": "http://127.0.0.1:9", "retry_timeout": 100000}
     with pytest.raises(StorageError, match="the server was never reached"):

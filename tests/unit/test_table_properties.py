@@ -49,7 +49,7 @@ def test_properties_are_a_mapping_that_prints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("version", [6, 9])
-def test_changes_are_noted_from_then_on(tmp_path: Path, version: int, kind: Any) -> None:
+def test_enabled_cdc_records_later_changes(tmp_path: Path, version: int, kind: Any) -> None:
     table = made(tmp_path, version=version, type=kind)
     with pytest.raises(UnsupportedTableFeature, match="cdc"):
         table.changes().to_arrow()
@@ -114,7 +114,7 @@ def test_bad_values(tmp_path: Path, change: dict[str, Any]) -> None:
     assert table.properties[CDC] == "false"
 
 
-def test_names_of_ones_own_come_and_go(tmp_path: Path) -> None:
+def test_own_properties_can_be_set_and_removed(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.set_properties({"owner": "nina", "größe": "1 = 2"})
     other = pyhudi.open_table(tmp_path)
@@ -134,7 +134,7 @@ def test_altered_tables_get_no_change_logs(tmp_path: Path) -> None:
         table.set_properties({CDC: True})
 
 
-def test_not_beside_others(tmp_path: Path) -> None:
+def test_set_properties_raises_for_active_writer(tmp_path: Path) -> None:
     options = {
         **OPTIONS,
         "hoodie.write.lock.wait_time_ms": 50,
@@ -195,7 +195,7 @@ def test_unknown_payload_class_disables_writes(tmp_path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "mor"), (8, "cow"), (9, "cow"), (9, "mor")])
-def test_payload_class_that_would_change_rows_is_refused(
+def test_payload_class_that_would_change_rows_raises(
     tmp_path: Path, version: int, kind: Any
 ) -> None:
     table = made(tmp_path, version=version, type=kind)
@@ -204,7 +204,7 @@ def test_payload_class_that_would_change_rows_is_refused(
 
 
 @pytest.mark.parametrize(("version", "kind"), [(6, "cow"), (6, "mor"), (8, "mor")])
-def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: Any) -> None:
+def test_delete_rule_can_be_set_once(tmp_path: Path, version: Any, kind: Any) -> None:
     """Writers of Hudi 0.15 and 1.0 are told which rows they are, and store nothing of it."""
     rows = pa.table({"id": ["a", "b"], "ts": [1, 1], "op": ["I", "I"]})
     table = pyhudi.create_table(tmp_path, rows, key="id", order_by="ts", version=version, type=kind)
@@ -219,7 +219,7 @@ def test_deletes_are_named_where_none_are(tmp_path: Path, version: Any, kind: An
         table.set_properties({**names, DELETE_MARKER: "I"})
 
 
-def test_deletes_are_not_named_by_what_is_no_column(tmp_path: Path) -> None:
+def test_delete_rule_needs_existing_column(tmp_path: Path) -> None:
     """The name stays, and nothing could be written any more."""
     table = made(tmp_path, version=8)
     with pytest.raises(UnsupportedTableFeature, match=f"{DELETE_FIELD} is nope"):
@@ -227,14 +227,14 @@ def test_deletes_are_not_named_by_what_is_no_column(tmp_path: Path) -> None:
     assert DELETE_FIELD not in table.refresh().properties
 
 
-def test_version_9_says_itself_what_is_a_delete(tmp_path: Path) -> None:
+def test_version_9_stores_delete_rule(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="which of two stored rows"):
         made(tmp_path).set_properties({DELETE_FIELD: "op", DELETE_MARKER: "D"})
 
 
 @pytest.mark.parametrize("change", [{"own": "a\ud800"}, {"own\udfff": "a"}])
-def test_half_a_surrogate_pair_is_no_text(tmp_path: Path, change: dict[str, str]) -> None:
-    """The file would give back another one."""
+def test_property_with_half_surrogate_pair_raises(tmp_path: Path, change: dict[str, str]) -> None:
+    """The file would contain another string."""
     table = made(tmp_path)
     with pytest.raises(ConfigError, match="surrogate"):
         table.set_properties(change)

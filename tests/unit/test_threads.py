@@ -1,4 +1,4 @@
-"""Processes that get no more threads: work goes on without, or ends in an error of the tree."""
+"""Processes that get no more threads: they work without, or raise `StorageError`."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_upgrade_dry_run_changes_nothing(tmp_path: Path) -> None:
     assert "hoodie.table.precombine.field" in found.properties_removed
 
 
-def test_properties_are_those_that_hudi_gives(tmp_path: Path) -> None:
+def test_upgraded_properties_match_hudi(tmp_path: Path) -> None:
     """Of a table that Hudi 1.2.0 itself upgraded from 8, step by step backwards and on again."""
     config = TableConfig.load(Storage(str(unpack("v9_mor_upgraded_from_8", tmp_path))))
     down = convert_properties(config.properties, 8)
@@ -184,7 +184,7 @@ def test_upgrade_without_payload_class_keeps_event_time(version: int) -> None:
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_event_time_classes_become_the_one_that_hudi_takes_beside_their_strategy(
+def test_event_time_payloads_become_class_of_hudi(
     table_type: str,
 ) -> None:
     found = convert_properties(
@@ -216,7 +216,7 @@ def test_upgrade_keeps_stored_merge_mode(name: str, mode: str) -> None:
     assert found["hoodie.table.legacy.payload.class"] == MODEL + name
 
 
-def test_merge_properties_of_a_class_go_with_it_and_the_tables_own_stay() -> None:
+def test_downgrade_drops_merge_properties_of_class_only() -> None:
     prefix = "hoodie.record.merge.property.hoodie.payload.delete."
     properties = {
         **OF_HUDI_0_15,
@@ -254,7 +254,7 @@ def test_bootstrap_index_property_changes_with_version(name: str, enabled: str, 
     assert "hoodie.bootstrap.index.type" not in convert_properties(OF_HUDI_0_15, 8)
 
 
-def test_null_partitions_of_version_4_stand_in_the_way(tmp_path: Path) -> None:
+def test_upgrade_raises_for_null_partitions_of_version_4(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v4_mor_crash", tmp_path))
     with pytest.raises(UnsupportedTableFeature, match="directory default"):
         table.upgrade(9)
@@ -285,7 +285,7 @@ def test_upgrade_refuses_pending_clustering(tmp_path: Path) -> None:
         table.downgrade(8)
 
 
-def test_statistics_of_fields_go_where_writers_of_the_version_fail_on_them(tmp_path: Path) -> None:
+def test_downgrade_drops_statistics_of_nested_fields(tmp_path: Path) -> None:
     options = {
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.index.column.stats.column.list": "v,s.a",
@@ -370,7 +370,7 @@ def logs_by_slice(table: HudiTable) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("shift", ["copied", "zone"])
 @pytest.mark.parametrize("archived", [False, True])
-def test_log_files_stay_in_their_slices_whatever_the_times_of_files(
+def test_upgrade_keeps_log_files_in_their_slices(
     shift: str, archived: bool, tmp_path: Path
 ) -> None:
     """Those of a copy are all later, those by the clocks of another zone by hours."""
@@ -417,9 +417,7 @@ def test_log_files_stay_in_their_slices_whatever_the_times_of_files(
 
 
 @pytest.mark.parametrize("zone", ["UTC", "LOCAL"])
-def test_files_of_a_downgraded_timeline_were_changed_when_it_was_complete(
-    zone: str, tmp_path: Path
-) -> None:
+def test_downgrade_sets_file_times_to_completion_times(zone: str, tmp_path: Path) -> None:
     """Hudi 1.x puts log files into slices by that (`CompletionTimeQueryViewV1`, 1.2.0)."""
     rows = pa.table({"id": ["a", "b"], "v": [1, 1]})
     table = pyhudi.create_table(

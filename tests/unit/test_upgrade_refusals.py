@@ -1,4 +1,4 @@
-"""What stands in the way of another version, and what a changed table keeps of its rules."""
+"""Reasons against a change of version, and rules that a changed table keeps."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_upgrade_keeps_merger_next_to_empty_payload_class(
 @pytest.mark.usefixtures("merger")
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_upgrade_refuses_to_drop_merger(tmp_path: Path, kind: Any) -> None:
-    """Version 6 goes by the payload class, and its upgrade, with Hudi too, knows no merger."""
+    """Version 6 uses the payload class; its upgrade, in Hudi too, supports no merger."""
     TABLE.make(tmp_path / "8", version=8, kind=kind)
     payload = {merging.PAYLOAD_CLASS: merging.EVENT_TIME_PAYLOAD}
     refused(edited(tmp_path / "8", {**BY_ID, **payload}), 6, merging.STRATEGY_ID)
@@ -210,7 +210,7 @@ def test_upgrade_refuses_to_drop_merger(tmp_path: Path, kind: Any) -> None:
         refused(table, to, merging.OLD_STRATEGY_ID)
 
 
-def test_types_of_partition_fields_go_and_come_with_an_option(tmp_path: Path) -> None:
+def test_custom_partition_types_need_option(tmp_path: Path) -> None:
     """Hudi 0.15 splits the fields at commas alone."""
     timed = {
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
@@ -236,7 +236,7 @@ def test_types_of_partition_fields_go_and_come_with_an_option(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("version", "to"), [(8, 9), (9, 8), (9, 6)])
-def test_keys_that_releases_spell_differently(tmp_path: Path, version: int, to: int) -> None:
+def test_upgrade_raises_for_keys_encoded_differently(tmp_path: Path, version: int, to: int) -> None:
     """`NineToEightDowngradeHandler` refuses it too (1.2.0)."""
     table = TABLE.make(tmp_path, version=version, partition_by=["op", "ts"])
     refused(table, to, "COMPLEX with one key field")
@@ -268,7 +268,7 @@ def test_log_files_are_compacted_on_the_way_to_version_5(tmp_path: Path) -> None
     assert table.scan(["id", "v"]).to_arrow().to_pylist() == [{"id": "k0", "v": 7}]
 
 
-def test_ordering_fields_of_a_class_that_brings_them(tmp_path: Path) -> None:
+def test_upgrade_raises_for_missing_ordering_field_of_class(tmp_path: Path) -> None:
     columns = {
         "id": (pa.string(), numbered()),
         "_event_bin_file": (pa.string(), "1"),
@@ -293,7 +293,7 @@ def test_ordering_fields_of_a_class_that_brings_them(tmp_path: Path) -> None:
     refused(edited(tmp_path / "u", mysql), 9, "_event_pos")
 
 
-def test_rules_that_version_8_has_no_words_for(tmp_path: Path) -> None:
+def test_downgrade_raises_for_rules_missing_in_version_8(tmp_path: Path) -> None:
     TABLE.make(tmp_path / "a", order_by=["ts", "v"])
     refused(pyhudi.open_table(tmp_path / "a"), 8, names.ORDERING_FIELDS)
     TABLE.make(tmp_path / "b")
@@ -309,7 +309,7 @@ def test_rules_that_version_8_has_no_words_for(tmp_path: Path) -> None:
     ("key", "kind", "to"),
     [("id", "mor", 8), (["id", "v"], "mor", 8), (["id", "v"], "mor", 6), ("v", "mor", 6)],
 )
-def test_virtual_keys_that_no_write_would_get_past(
+def test_upgrade_raises_for_unsupported_virtual_keys(
     tmp_path: Path, key: Any, kind: Any, to: int
 ) -> None:
     options = {"hoodie.populate.meta.fields": "false", "hoodie.index.type": "SIMPLE"}

@@ -192,7 +192,7 @@ def test_empty_write_can_make_commit(tmp_path: Path, version: int, kind: str) ->
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_rings_are_not_renewed_for_nothing(tmp_path: Path, version: int) -> None:
+def test_empty_overwrite_keeps_hashing_metadata(tmp_path: Path, version: int) -> None:
     options = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
     options |= {"hoodie.bucket.index.num.buckets": "2"}
     table = TABLE.make(tmp_path / "t", version=version, kind="mor", options=options)
@@ -245,7 +245,7 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path, version: int, kind: 
         (pa.table({"id": [1]}), "column 'id' is int64"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused(tmp_path: Path, keys: pa.Table, said: str) -> None:
+def test_mismatched_keys_raise(tmp_path: Path, keys: pa.Table, said: str) -> None:
     table = TABLE.make(tmp_path / "t", version=9, kind="mor")
     with pytest.raises(SchemaMismatch, match=said):
         table.delete_keys(keys)

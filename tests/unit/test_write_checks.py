@@ -34,10 +34,10 @@ def with_properties(base: Path, properties: dict[str, str], **axes: Any) -> pyhu
         ("FILE_NAME_ONLY", "true", "cow", 6),
     ],
 )
-def test_meta_fields_mode_that_differs_from_the_older_property_is_refused(
+def test_contradicting_meta_fields_mode_raises(
     tmp_path: Path, mode: str, populated: str, kind: str, version: int
 ) -> None:
-    """Hudi 1.3 goes by the mode: its incremental reads would miss rows without a commit time."""
+    """Hudi 1.3 uses the mode: its incremental reads would miss rows without a commit time."""
     options = {OLDER: "false"} if populated == "false" and kind == "cow" else {}
     properties = {MODE: mode, OLDER: populated}
     table = with_properties(tmp_path / "t", properties, kind=kind, version=version, options=options)

@@ -50,13 +50,13 @@ def test_orc_may_be_written_but_not_over_a_bootstrap() -> None:
         checks.check_config(TableConfig({**orc, **source}))
 
 
-def test_payload_of_somebodys_own_is_named() -> None:
+def test_custom_payload_raises() -> None:
     config = {**PLAIN, "hoodie.table.version": "6", "hoodie.compaction.payload.class": "com.acme.P"}
     with pytest.raises(UnsupportedTableFeature, match=r"payload\.class=com\.acme\.P"):
         checks.check_config(TableConfig(config))
 
 
-def test_change_logs_are_refused_where_a_merge_hides_what_it_changed() -> None:
+def test_change_logs_raise_for_field_merges() -> None:
     captured = {**PLAIN, "hoodie.table.cdc.enabled": "true"}
     checks.check_config(TableConfig(captured))
     hidden = {**captured, "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
@@ -66,7 +66,7 @@ def test_change_logs_are_refused_where_a_merge_hides_what_it_changed() -> None:
 
 
 def without_metadata_table(base: Path) -> Path:
-    """Takes the metadata table off the properties; the tables here are small and listed."""
+    """Remove the metadata table from the properties; these small tables are listed."""
     file = base / ".hoodie" / "hoodie.properties"
     lines = file.read_text().splitlines()
     kept = [line for line in lines if not line.startswith("hoodie.table.metadata.partitions")]
@@ -80,7 +80,7 @@ def without_metadata_table(base: Path) -> Path:
         ("v6_cow_timestamp_key", r"hoodie\."),
     ],
 )
-def test_golden_table_is_refused_before_anything_is_written(
+def test_unsupported_golden_table_raises_before_writing(
     name: str, said: str, tmp_path: Path
 ) -> None:
     unpack(name, tmp_path)
@@ -92,7 +92,7 @@ def test_golden_table_is_refused_before_anything_is_written(
     assert {path: path.stat().st_mtime_ns for path in base.rglob("*")} == before
 
 
-def test_update_of_a_group_in_a_pending_clustering_is_refused(tmp_path: Path) -> None:
+def test_update_of_group_in_pending_clustering_raises(tmp_path: Path) -> None:
     for name in ("v6_cow_clustering", "v9_mor_clustering"):
         unpack(name, tmp_path)
         table = pyhudi.open_table(without_metadata_table(tmp_path / name))
@@ -102,7 +102,7 @@ def test_update_of_a_group_in_a_pending_clustering_is_refused(tmp_path: Path) ->
         assert table.refresh().scan().to_arrow().num_rows == rows.num_rows
 
 
-def test_column_ids_and_change_logs_are_refused_together(tmp_path: Path) -> None:
+def test_column_ids_with_change_logs_raise(tmp_path: Path) -> None:
     base = without_metadata_table(unpack("v9_cow_nonpart", tmp_path))
     properties = base / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text() + "hoodie.table.cdc.enabled=true\n")

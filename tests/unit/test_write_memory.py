@@ -238,7 +238,7 @@ print(peak_mib() - before)
 def test_memory_limit_holds_for_thousands_of_columns(
     tmp_path: Path, kind: Literal["cow", "mor"]
 ) -> None:
-    """Encoders and decoders of all columns took up to 350 MiB together, for 20 rows."""
+    """Encoders and decoders of all columns used up to 350 MiB together, for 20 rows."""
     rows = {f"c{n}": [*range(20)] if n % 2 == 0 else [*map(str, range(20))] for n in range(4000)}
     options = {"hoodie.parquet.compression.codec": "zstd"}
     data = pa.table({"id": [*range(20)], **rows})
@@ -256,7 +256,7 @@ def test_memory_limit_holds_for_thousands_of_columns(
 
 
 def test_write_imports_no_sql_parser() -> None:
-    """It takes 10 MiB, and a while."""
+    """Its import uses 10 MiB and is slow."""
     program = "import sys, pyhudi.write.upsert; print('sqlglot' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -108,7 +108,7 @@ def test_bulk_insert_rolls_files_over(tmp_path: Path) -> None:
     assert all(a[1] < b[0] for a, b in pairwise(ranges))
 
 
-def test_wrong_sorts_are_refused(tmp_path: Path) -> None:
+def test_invalid_sort_raises(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     wrong: list[dict[str, Any]] = [
         {"sort": "up"},
@@ -126,7 +126,7 @@ def test_wrong_sorts_are_refused(tmp_path: Path) -> None:
 # --- duplicates among the data --------------------------------------------------------------------
 
 
-def test_duplicates_are_combined_where_an_option_says_so(tmp_path: Path) -> None:
+def test_combine_option_drops_duplicates(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     for verb in ("insert", "bulk_insert", "overwrite"):
         for combined in (False, True):
@@ -140,7 +140,7 @@ def test_duplicates_are_combined_where_an_option_says_so(tmp_path: Path) -> None
 
 
 @EVERY_TABLE
-def test_upserts_and_deletes_keep_duplicates_where_an_option_says_so(
+def test_combine_option_keeps_duplicates_of_upserts_and_deletes(
     tmp_path: Path, version: int, kind: str
 ) -> None:
     TABLE.make(tmp_path / "t", version=version, kind=kind)
@@ -161,7 +161,7 @@ def test_upserts_and_deletes_keep_duplicates_where_an_option_says_so(
 
 
 @EVERY_TABLE
-def test_inserts_meet_rows_of_their_keys_where_an_option_says_so(
+def test_insert_option_merges_with_rows_of_same_key(
     tmp_path: Path, version: int, kind: str
 ) -> None:
     TABLE.make(tmp_path / "t", version=version, kind=kind)
@@ -291,7 +291,7 @@ def test_update_loses_with_older_ordering_value(tmp_path: Path) -> None:
     assert set(values(table).values()) == {9}
 
 
-def test_wrong_updates_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_invalid_updates_raise_before_writing(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     for changes, error in (
         ({}, ConfigError),
@@ -315,7 +315,7 @@ def test_wrong_updates_are_refused_before_anything_is_written(tmp_path: Path) ->
 
 
 @EVERY_TABLE
-def test_overwriting_takes_file_groups_away(tmp_path: Path, version: int, kind: str) -> None:
+def test_overwrite_replaces_file_groups(tmp_path: Path, version: int, kind: str) -> None:
     table = TABLE.make(tmp_path / "t", version=version, kind=kind)
     before = table.scan().plan()
     result = table.overwrite_partitions(TABLE.rows("cd", v=2))
@@ -447,7 +447,7 @@ def test_merge_clause_by_clause(tmp_path: Path, version: int, kind: str) -> None
     assert values(table) == {"a": 3, "d": 3, "y": 1, "q": -7, "z": -9}
 
 
-def test_wrong_merges_are_refused(tmp_path: Path) -> None:
+def test_invalid_merges_raise(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     with pytest.raises(ConfigError, match="record key"):
         table.merge(TABLE.rows("a", v=1), on=["v"])
@@ -523,7 +523,7 @@ def test_update_refuses_struct_around_key(tmp_path: Path) -> None:
 # --- what a write tells ---------------------------------------------------------------------------
 
 
-def test_results_tell_what_was_read_and_how_long_it_took(tmp_path: Path) -> None:
+def test_results_contain_bytes_read_and_duration(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     read = table.scan(where="part = 'x'").plan().column("base_size").to_pylist()
     result = table.upsert(TABLE.rows("a", v=2))
@@ -532,7 +532,7 @@ def test_results_tell_what_was_read_and_how_long_it_took(tmp_path: Path) -> None
     assert result.duration_ms >= 0
 
 
-def test_progress_is_told_step_by_step(tmp_path: Path) -> None:
+def test_progress_reports_each_step(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     steps: list[pyhudi.Step] = []
     result = table.upsert(TABLE.rows("by", v=2), progress=steps.append)

@@ -41,7 +41,7 @@ def test_options_are_read_from_hudis_names() -> None:
         ("hoodie.copyonwrite.insert.auto.split", "often"),
     ],
 )
-def test_bad_values_are_refused_by_name(name: str, value: str) -> None:
+def test_invalid_values_raise_with_option_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         WriteOptions.of({name: value})
 

@@ -1,7 +1,7 @@
 """A writer that pauses before it publishes a commit, while others continue.
 
-What came late is taken back by whoever finds it, before anything is planned on it; what came in
-time counts, however long its writer stands still after it.
+The next writer revokes a zombie commit before it plans anything on it. A commit in time counts,
+however long its writer stalls afterwards.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def assert_sound(
 BEFORE = {"k0": 1, "k1": 1, "k2": 1, "k3": 1}
 
 
-def test_its_writer_takes_it_back(
+def test_zombie_commit_is_revoked_by_its_writer(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def others() -> None:
@@ -140,8 +140,8 @@ def test_its_writer_takes_it_back(
     assert_sound(base, clock, {**BEFORE, "k1": 4, "k5": 4})
 
 
-def test_readers_do_not_see_what_comes_after_its_rollback(base: Path, tmp_path: Path) -> None:
-    """Its files are gone: what it replaced would be missing."""
+def test_file_after_rollback_is_not_read(base: Path, tmp_path: Path) -> None:
+    """Its files are deleted: the rows that it replaced would be missing."""
     table = pyhudi.open_table(base)
     table.overwrite(rows([7], 3))
     late = table.refresh().state.timeline.commits[-1]
@@ -160,7 +160,7 @@ def test_readers_do_not_see_what_comes_after_its_rollback(base: Path, tmp_path: 
 def test_lock_loss_during_rollback_raises(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others take it back then, by markers from before its files (seed 26000082, under odds)."""
+    """Then other writers roll it back by older markers (seed 26000082, under odds)."""
     load, checked = zombie_commits.load_timeline, Transaction._check_before_publish
 
     def loads(table: TableSnapshot) -> Timeline:
@@ -193,7 +193,7 @@ def test_lock_loss_during_rollback_raises(
 def test_zombie_commit_with_instant_being_removed(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its inflight file and its markers are gone by then (seed 27003046, under odds)."""
+    """Its inflight file and its markers are deleted already (seed 27003046, under odds)."""
     checked = Transaction._check_before_publish
 
     def conflicts(txn: Transaction, *_: object) -> None:
@@ -368,7 +368,7 @@ def test_metadata_table_is_not_compacted_with_zombie_commit(
 def test_commit_its_writer_revokes_counts_for_no_reader(
     base: Path, clock: StandingClock, monkeypatch: pytest.MonkeyPatch, *, dies: bool
 ) -> None:
-    """By its times it came in time (seed 27004777, under odds)."""
+    """According to its file times it was in time (seed 27004777, under odds)."""
     take_back = PendingInstant.delete_completed_file
 
     def stands() -> None:

@@ -1,7 +1,7 @@
-"""A commit that a dying writer completed after its rollback.
+"""A commit that a failing writer completed after its rollback.
 
-It stood still between its last look at the timeline and its completed file; alive it would have
-taken that back itself.
+It stalled between its last check of the timeline and its completed file; an active writer would
+have revoked that itself.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def test_recovery_revokes_commit_published_after_rollback(
     assert leftovers(base) == []
 
 
-def test_zombie_commit_stays_if_nobody_rolled_it_back(tmp_path: Path) -> None:
-    """An archiver that died may leave the completed file alone, too."""
+def test_zombie_commit_stays_without_rollback(tmp_path: Path) -> None:
+    """A failed archiver may leave only the completed file, too."""
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id")
     table.upsert(rows(0, 1))
@@ -78,7 +78,7 @@ def test_zombie_commit_stays_if_nobody_rolled_it_back(tmp_path: Path) -> None:
 def test_recovery_revokes_commit_published_during_rollback(
     tmp_path: Path, version: int, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The write that rolls it back must not plan on it: its files are gone."""
+    """The write that rolls it back must not plan on it, since its files are deleted."""
     base = tmp_path / "t"
     table = pyhudi.create_table(base, rows(0, 0).schema, key="id", type=kind, version=version)
     table.upsert(rows(0, 1))

@@ -1,7 +1,7 @@
 """A delta commit of the metadata table that was completed after its rollback.
 
-Its writer stood still between its last look at the timeline and its last file (seed 7000185 of
-v9-mor-bucket-metadata-appends), and may have died since.
+Its writer stalled between its last check of the timeline and its last file (seed 7000185 of
+v9-mor-bucket-metadata-appends), and may have failed since then.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_zombie_delta_commit_keeps_table_usable(tmp_path: Path, version: int) ->
 def test_zombie_delta_commit_is_not_compacted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, kind: Any
 ) -> None:
-    """Log files and all came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
+    """Its log files, too, came after the rollback (seed 11000427 of v6-mor-bloom-metadata)."""
     calls: list[tuple[Any, ...]] = []
     real = commit_participant.MetadataParticipant.before_complete
 

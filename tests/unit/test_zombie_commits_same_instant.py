@@ -1,6 +1,6 @@
 """A compaction that completes after a rollback of an earlier attempt at the same instant.
 
-So Hudi does where an executor has died (`HoodieTable.rollbackInflightInstant`, 1.2.0).
+Hudi does so if an executor has failed (`HoodieTable.rollbackInflightInstant`, 1.2.0).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_archive_crash_between_files_rolls_back_nothing(
     assert values(base) == [2, 2, 2, 99, 99, 99]
 
 
-def test_its_files_are_no_rolled_back_ones(tmp_path: Path) -> None:
+def test_files_of_same_instant_are_not_rolled_back(tmp_path: Path) -> None:
     """Hudi 0.15.0 wrote the table; it archives rollbacks later than commits."""
     base = unpack("v6_mor_compaction_rolled_back", tmp_path)
     table = pyhudi.open_table(base, options=SPARING)
@@ -138,7 +138,7 @@ BEGUN = [State.REQUESTED, State.INFLIGHT]
 @pytest.mark.parametrize("until", BEGUN)
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("metadata", [True, False])
-def test_carrying_the_rollback_of_an_attempt_out_keeps_the_compaction_plan(
+def test_rollback_of_attempt_keeps_compaction_plan(
     metadata: bool, version: int, until: State, tmp_path: Path
 ) -> None:
     """Up to table version 6 the log files that were written since bear the plan's instant."""
@@ -163,7 +163,7 @@ def test_carrying_the_rollback_of_an_attempt_out_keeps_the_compaction_plan(
 
 @pytest.mark.parametrize("until", BEGUN)
 @pytest.mark.parametrize("version", [6, 9])
-def test_carrying_the_rollback_of_an_attempt_out_keeps_the_clustering_plan(
+def test_rollback_of_attempt_keeps_clustering_plan(
     version: int, until: State, tmp_path: Path
 ) -> None:
     base = tmp_path / "t"
