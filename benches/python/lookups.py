@@ -8,9 +8,11 @@ compared with what was written. Processor time is noted too: it says more on a b
 
 pyhudi looks keys up by `scan(where=...)` and by `get`, also from 8 threads that share a handle and
 draw keys as workload C of YCSB does: by a Zipfian distribution with the constant 0.99, scrambled.
+Each run draws other keys. "A second, cold" is the rate of the first run. The median of the others
+is that of a warm handle, which has not read most of these rows before.
 
-Aims: one key in 10 ms by `get`, and in 40 ms by a scan; 1,000 keys that came together in 5 % of the
-scan; 10,000 look-ups a second of a copy-on-write table from 8 threads.
+Aims: one key in 10 ms, by `get` and by a scan, and 100 keys in 40 ms by `get`; 1,000 keys that came
+together in 5 % of the scan; 10,000 look-ups a second of a copy-on-write table from 8 threads.
 
 Prints a line of JSON for each figure, and writes all to build/bench/lookups.json.
 """
@@ -38,8 +40,9 @@ _LAST = 0.01
 """Share of the rows that the last insert brings, and of those that each upsert changes."""
 _UPSERTS = 3
 _KEYS = 1000
-_ONE_KEY_SECONDS = 0.040
-_GET_SECONDS = 0.010
+_ONE_KEY_SECONDS = 0.010
+_BATCH = 100
+_BATCH_SECONDS = 0.040
 _THREADS = 8
 _LOOKUPS = 20_000
 """Look-ups of all threads in a run."""
@@ -158,6 +161,7 @@ def _measured(given: argparse.Namespace, kind: str, reader: str) -> Iterator[dic
         line |= {"of the scan": round(median / whole, 4)}
         if name == YCSB:
             line |= {"a second": round(_LOOKUPS / median)}
+            line |= {"a second, cold": round(_LOOKUPS / timed[0][0])}
         if reader == "pyhudi":
             line |= _judged(name, median, whole, kind)
         yield line
@@ -176,11 +180,11 @@ def _timed(
 
 
 def _judged(name: str, seconds: float, whole: float, kind: str) -> dict[str, bool]:
-    if name == "get: one key":
-        return {"met": seconds <= _GET_SECONDS}
+    if name == f"get: {_BATCH} keys from all over":
+        return {"met": seconds <= _BATCH_SECONDS}
     if name == YCSB and kind == "cow":
         return {"met": _LOOKUPS / seconds >= _PER_SECOND}
-    if name == "one key":
+    if name in ("one key", "get: one key"):
         return {"met": seconds <= _ONE_KEY_SECONDS}
     if name == "1,000 keys that came together":
         return {"met": seconds <= _TOGETHER * whole}
@@ -200,6 +204,9 @@ def _wanted(given: argparse.Namespace) -> dict[str, Callable[[int], list[str]]]:
 
     return {
         "one key": lambda run: keys(iter([(run * 7919 + 13) % given.rows])),
+        f"{_BATCH} keys from all over": lambda run: keys(
+            iter(range(run * 7919 % 40_000 % given.rows, given.rows, -(-given.rows // _BATCH)))
+        ),
         "one key that is not there": lambda run: keys(iter([given.rows + run])),
         "1,000 keys that came together": lambda run: keys(
             iter(range(start + run, min(start + run + few, end)))

@@ -941,9 +941,11 @@ class KeyReader:
         """
 
     def find(
-        self, keys: Sequence[str], threads: int
+        self, keys: Sequence[str], threads: int, *, by_slice: bool = False
     ) -> tuple[pa.RecordBatch | None, list[tuple[str, str]] | None, bool]:
         """The rows of keys that the index locates, in the order of the keys.
+
+        by_slice: in the order of the file slices and of their rows instead.
 
         Partition path and file id of slices that are to be added first, and then no rows; None if
         the index cannot be read. Whether the index was read from storage.

@@ -12,7 +12,7 @@ from pyhudi.api.scan import Scan, new_scan
 from pyhudi.engine.protocol import Engine
 from pyhudi.input.semi_structured import in_schema
 from pyhudi.query.key_lookup import KeyLookup, look_up_keys
-from pyhudi.query.key_reader import KeyReaders, can_read
+from pyhudi.query.key_reader import KeyReader, KeyReaders, can_read
 from pyhudi.schema.key_predicates import MAX_KEYS
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -36,7 +36,7 @@ def read_key_rows(
     if reader is not None and reader.takes_strings and _is_list_of_strings(keys):
         rows = reader.read(keys)
         if rows is not None:
-            return _to_table(rows, reader.schema)
+            return _to_table(rows, reader)
     scan = new_scan(table, engine, columns=columns, where=None, limit=None, meta_fields=False)
     lookup = look_up_keys(table, keys)
     stored = lookup.record_keys
@@ -50,7 +50,7 @@ def read_key_rows(
     if rows is None:
         readers.forget(table)
         return _scan_rows(scan, lookup)
-    return _to_table(rows, scan.schema)
+    return _to_table(rows, reader)
 
 
 def _is_list_of_strings(keys: Any) -> bool:
@@ -60,8 +60,10 @@ def _is_list_of_strings(keys: Any) -> bool:
     return all(type(key) is str and key.isascii() for key in keys)
 
 
-def _to_table(rows: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches(in_schema([rows], schema), schema)
+def _to_table(rows: pa.RecordBatch, reader: KeyReader) -> pa.Table:
+    if not reader.has_variants:
+        return pa.Table.from_batches((rows,), reader.schema)
+    return pa.Table.from_batches(in_schema([rows], reader.schema), reader.schema)
 
 
 def _scan_rows(scan: Scan, lookup: KeyLookup) -> pa.Table:

@@ -82,6 +82,7 @@ class ReadOperations(TableHandle, LazyRows):
             read_optimized=read_optimized,
             meta_fields=meta_fields,
             memory_limit=memory_limit,
+            key_readers=None if where is None or as_of is not None else self._key_readers,
         )
 
     @arg.check_arguments()

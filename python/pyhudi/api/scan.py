@@ -7,8 +7,8 @@ engine reads it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -38,6 +38,9 @@ from pyhudi.slices.task_packing import task_size
 from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
+if TYPE_CHECKING:
+    from pyhudi.query.key_reader import KeyReaders
+
 
 @dataclass(frozen=True)
 class Scan(ScanOutputs):
@@ -53,6 +56,8 @@ class Scan(ScanOutputs):
     engine: Engine
     span: IncrementalRange | None = None
     """The range of an incremental query; None for a scan of all rows."""
+    key_readers: KeyReaders | None = field(default=None, compare=False)
+    """The lookup state of the handle; None if the scan is of another snapshot."""
 
     @property
     def shown(self) -> pa.Schema:
@@ -105,7 +110,10 @@ class Scan(ScanOutputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        return self._stream(self.tasks, self.request.limit)
+        rows = self._rows_of_keys()
+        return (
+            rows.to_reader() if rows is not None else self._stream(self.tasks, self.request.limit)
+        )
 
     def count(self) -> int:
         """Count the rows of the scan.
@@ -123,6 +131,9 @@ class Scan(ScanOutputs):
             CorruptTable: a file is damaged or missing.
         """
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
+        rows = narrow._rows_of_keys()  # noqa: SLF001 - a scan's own
+        if rows is not None:
+            return int(rows.num_rows)
         if self.request.limit is not None:
             return sum(batch.num_rows for batch in narrow.to_reader())
 
@@ -219,7 +230,18 @@ class Scan(ScanOutputs):
 
     def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
         limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
+        rows = self._rows_of_keys()
+        if rows is not None:
+            return rows.slice(0, limit).to_reader()
         return self._stream([replace(task, limit=limit) for task in self.tasks], limit)
+
+    def _rows_of_keys(self) -> pa.Table | None:
+        """Return the rows if the filter lists record keys that the record index locates."""
+        if self.key_readers is None or self.request.where is None:
+            return None
+        from pyhudi.api.key_scan import read_listed_keys  # noqa: PLC0415 - few scans need it
+
+        return read_listed_keys(self, self.key_readers)
 
     def _engine_for(self, tasks: Sequence[ReadTask]) -> Engine:
         """Return an engine that opens small files on object storage concurrently.
@@ -256,10 +278,12 @@ def new_scan(
     read_optimized: bool = False,
     span: IncrementalRange | None = None,
     memory_limit: int | None = None,
+    key_readers: KeyReaders | None = None,
 ) -> Scan:
     """Return a scan after checking its arguments; see `HudiTable.scan`.
 
     span: the range of an incremental query, else None.
+    key_readers: of the handle whose snapshot is scanned, else None.
     """
     schema = scan_schema(table)
     if isinstance(columns, str):
@@ -284,4 +308,4 @@ def new_scan(
         memory_limit=task_memory(memory_limit, engine),
         two_threads=engine.tasks_per_process > 1,
     )
-    return Scan(table, request, engine, span)
+    return Scan(table, request, engine, span, key_readers)

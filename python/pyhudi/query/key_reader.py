@@ -8,7 +8,7 @@ rows and log records have which keys (`rust/slice/src/lookup`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +21,14 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.engine.memory_pool import machine_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import MissingFile
+from pyhudi.input.semi_structured import is_variant
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
 from pyhudi.metadata.pruning_context import INSTEAD, PruningContext
 from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.schema.key_generator import plain_key
 from pyhudi.schema.predicates import Where
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import spec_of_matches
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.storage.options import is_remote
@@ -37,9 +39,9 @@ Place = tuple[str, str]
 """Partition path and file id."""
 
 _ROWS_BYTES = max(96 * 1024 * 1024, machine_memory() // 32)
-_INDEX_BYTES = 32 * 1024 * 1024
-"""Memory of a handle: for footers, keys of files, dictionaries and rows; and for blocks of the
-record index."""
+_INDEX_BYTES = 64 * 1024 * 1024
+"""Memory of a handle: for footers, keys of files, pages, dictionaries and rows; and for the record
+index."""
 
 _MAX_READERS = 8
 """Maximum number of readers, one for each choice of columns; the oldest is dropped."""
@@ -74,10 +76,10 @@ class KeyReaders:
             # A thread of the parent process may have held a lock of the cache.
             self._process, self._cache, self._readers = os.getpid(), _new_cache(), {}
         current = {names: each for names, each in self._readers.items() if each.table is table}
-        index = next((each.index for each in current.values()), None)
-        if index is None:
-            index = _record_index(table)
-        reader = KeyReader(table, engine, schema, self._cache, index)
+        other = next(iter(current.values()), None)
+        index = _record_index(table) if other is None else other.index
+        slices = {} if other is None else other.slices
+        reader = KeyReader(table, engine, schema, self._cache, index, slices)
         while len(current) >= _MAX_READERS:
             current.pop(next(iter(current)))
         self._readers = {**current, columns: reader}
@@ -100,37 +102,46 @@ class KeyReader:
         schema: pa.Schema,
         cache: _native.LookupCache,
         index: _native.MetadataPartition | None,
+        slices: dict[Place, FileSlice],
     ) -> None:
         self.table = table
+        self.slices = slices
+        """File slices of the snapshot that a plan returned, for all readers of it."""
         self.schema = schema
         self.index = index
         self.takes_strings = plain_key(table.config, table.columns) is not None
         """Whether strings are record keys as they are."""
+        self.has_variants = any(map(is_variant, schema))
         # The core compares the keys of rows that it read.
         self._request = ScanRequest(tuple(dict.fromkeys((*schema.names, RECORD_KEY))))
         self._threads = MAX_CONCURRENT if is_remote(table.storage.uri) else engine.tasks_per_process
         self._native = _native.KeyReader(cache, schema, index)
 
-    def read(self, keys: list[str]) -> pa.RecordBatch | None:
+    def read(self, keys: list[str], *, by_slice: bool = False) -> pa.RecordBatch | None:
         """Return the rows of the keys, in their order; a repeated key counts once.
+
+        by_slice: in the order of the file slices and of their rows instead.
 
         None if the record index cannot be read: a scan finds out why. Raises as a scan does.
         """
         try:
-            return self._find(keys) if self.index is not None else self._read_planned(keys)
+            if self.index is None:
+                return self._read_planned(keys)
+            return self._find(keys, by_slice=by_slice)
         except MissingFile as error:
             return next(detect_concurrent_clean(_raising(error), self.table))
 
-    def _find(self, keys: list[str]) -> pa.RecordBatch | None:
+    def _find(self, keys: list[str], *, by_slice: bool) -> pa.RecordBatch | None:
         """Return the rows of keys that the record index locates."""
-        rows, unknown, was_read = self._native.find(keys, self._threads)
+        rows, unknown, was_read = self._native.find(keys, self._threads, by_slice=by_slice)
         if was_read and not self._has_same_index():
             return None
         if unknown:
-            self._plan(keys)
+            if not self._add_planned(unknown):
+                self._plan(keys)
             for place in self._native.unknown(unknown):
                 self._native.add(*place)  # It is not part of the snapshot.
-            rows, _, was_read = self._native.find(keys, self._threads)
+            rows, _, was_read = self._native.find(keys, self._threads, by_slice=by_slice)
             if was_read and not self._has_same_index():
                 return None
         return rows
@@ -153,12 +164,23 @@ class KeyReader:
         request = replace(self._request, where=_is_among(pa.array(keys, pa.string())))
         slices = select_file_slices(self.table, request).slices
         unknown = set(self._native.unknown([slice_.key for slice_ in slices]))
-        added = [slice_ for slice_ in slices if slice_.key in unknown]
-        for task in slice_tasks(self.table, self._request, added, merge_rule(self.table)):
+        self._add([slice_ for slice_ in slices if slice_.key in unknown])
+        return [slice_.key for slice_ in slices]
+
+    def _add_planned(self, places: list[Place]) -> bool:
+        """Add slices that another reader of the snapshot has planned, if it has planned all."""
+        slices = [self.slices.get(place) for place in places]
+        added = [slice_ for slice_ in slices if slice_ is not None]
+        if len(added) == len(places):
+            self._add(added)
+        return len(added) == len(places)
+
+    def _add(self, slices: Sequence[FileSlice]) -> None:
+        self.slices.update({slice_.key: slice_ for slice_ in slices})
+        for task in slice_tasks(self.table, self._request, slices, merge_rule(self.table)):
             self._native.add(
                 *task.slice.key, task.storage.native, _path_row(task), **spec_of_matches(task)
             )
-        return [slice_.key for slice_ in slices]
 
 
 def _new_cache() -> _native.LookupCache:

@@ -32,7 +32,7 @@ pub use self::kept::KeptRecords;
 pub use self::blooms::{keys_in_filter, may_contain};
 pub use self::commit_files::{CommitFile, commit_files};
 pub use self::files::{each_file, file_listing};
-pub use self::locations::{KeyLocations, key_locations, record_locations};
+pub use self::locations::{KeyLocations, key_locations, possible_locations, record_locations};
 pub use self::secondary::{SecondaryKeys, secondary_keys};
 pub use self::stats::{StatsSource, column_stats, column_stats_scan};
 pub use self::write::{

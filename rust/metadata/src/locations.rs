@@ -7,8 +7,10 @@ use arrow::array::{Array, Int64Array, Int64Builder, RecordBatch, StringArray, St
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use pyhudi_avro::Datum;
+use pyhudi_format::hash::metadata_file_group;
 use pyhudi_slice::{Result, SliceError};
 
+use super::kept::KeptRecords;
 use super::records::{Keep, Records};
 use super::{MetadataPartition, MetadataSlice, side_by_side, threads};
 
@@ -27,6 +29,72 @@ pub fn record_locations(
         found.add(key, versions.last().unwrap_or(&Datum::Null))
     })?;
     found.finish()
+}
+
+/// The file groups in which records of some keys may be, each once: partition path and file id. Keys of
+/// the same hash, and earlier locations of a key, count, too.
+///
+/// # Errors
+/// The index is damaged.
+pub fn possible_locations(
+    partition: &MetadataPartition,
+    keys: &[String],
+) -> Result<Vec<(String, String)>> {
+    let mut locations = match &partition.kept {
+        // Other keys may have two places in a file, by the order of its keys.
+        Some(kept) if keys.iter().all(|key| key.is_ascii()) => {
+            let mut numbers = numbers_of(partition, kept, keys)?;
+            numbers.sort_unstable();
+            numbers.dedup();
+            kept.by_numbers(&numbers)
+        }
+        _ => {
+            let mut locations = Vec::new();
+            partition.each_record(Some(keys), Keep::Newest, |key, versions| {
+                let newest = versions.last().unwrap_or(&Datum::Null);
+                let location = location_of(newest);
+                locations.push(location.ok_or_else(|| without_location(key))?);
+                Ok(())
+            })?;
+            locations
+        }
+    };
+    locations.sort_unstable();
+    locations.dedup();
+    Ok(locations)
+}
+
+/// The numbers of locations. Blocks that are not kept are read several at a time.
+fn numbers_of(
+    partition: &MetadataPartition,
+    kept: &Arc<KeptRecords>,
+    keys: &[String],
+) -> Result<Vec<u32>> {
+    let look_up = |key: &String, may_read: bool| -> Result<Option<Vec<u32>>> {
+        let group = metadata_file_group(key, partition.groups.len() as u32) as usize;
+        let slice = partition.groups.get(group);
+        let slice = slice.ok_or_else(|| partition.no_groups())?;
+        let files = kept.files(partition, slice)?;
+        let first = slice.base.iter().chain(&slice.logs).next();
+        let name = first.map_or("", String::as_str);
+        files.location_numbers(kept, name, key, may_read)
+    };
+    let (mut numbers, mut missing) = (Vec::new(), Vec::new());
+    for key in keys {
+        match look_up(key, keys.len() == 1)? {
+            Some(known) => numbers.extend(known),
+            None => missing.push(key),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(numbers);
+    }
+    for keys in missing.chunks(threads()) {
+        for known in side_by_side(keys, |key| look_up(key, true)) {
+            numbers.extend(known?.unwrap_or_default());
+        }
+    }
+    Ok(numbers)
 }
 
 /// Where the records of some keys are.
@@ -153,7 +221,7 @@ struct Locations {
 impl Locations {
     fn add(&mut self, key: &str, record: &Datum<'_>) -> Result<(), String> {
         let Some((partition, file_id)) = place(record) else {
-            return Err(format!("the record index has no location for {key:?}"));
+            return Err(without_location(key));
         };
         let location = record.field("recordIndexMetadata");
         self.keys.append_value(key);
@@ -185,6 +253,15 @@ fn schema() -> SchemaRef {
         Field::new("file_id", DataType::Utf8, false),
         Field::new("instant", DataType::Int64, true),
     ]))
+}
+
+fn without_location(key: &str) -> String {
+    format!("the record index has no location for {key:?}")
+}
+
+/// The partition path and the file id of a record's location, on their own.
+pub(super) fn location_of(record: &Datum<'_>) -> Option<(String, String)> {
+    place(record).map(|(partition, file_id)| (partition.to_owned(), file_id))
 }
 
 /// The partition path and the file id of a record's location.

@@ -1,6 +1,6 @@
 //! The records of one file group by key: versions in the order in which they were written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,10 +9,11 @@ use pyhudi_avro::{AvroError, Datum, DatumReader};
 use pyhudi_format::hfile::KeptBlocks;
 use pyhudi_format::log::{BlockType, DeleteBody, LogBlock, delete_body, delete_list};
 use pyhudi_format::{FormatError, HFile, ReadAt};
-use pyhudi_slice::{ChosenBlock, LogSource, Result, SliceError, choose_blocks};
+use pyhudi_slice::{ByHash, ChosenBlock, LogSource, Result, SliceError, choose_blocks, key_hash};
 use pyhudi_store::{Store, StoreFile};
 
 use super::kept::KeptRecords;
+use super::locations::location_of;
 use super::{MetadataPartition, MetadataSlice};
 
 /// Bytes of a block with one record: the trailer and the schema.
@@ -677,6 +678,75 @@ impl KeptFiles {
     /// How many blocks there are, the base file included.
     pub(super) fn len(&self) -> usize {
         self.newest_first.len()
+    }
+
+    /// The numbers of the locations that blocks have for keys with the hash of this one. None if one
+    /// of the blocks is not kept, and nothing may be read.
+    pub(super) fn location_numbers(
+        &self,
+        kept: &KeptRecords,
+        name: &str,
+        key: &str,
+        may_read: bool,
+    ) -> Result<Option<Vec<u32>>> {
+        let mut numbers = Vec::new();
+        for (number, file) in self.newest_first.iter().enumerate() {
+            // The rows decide: a key that was deleted since has none.
+            let KeptFile::Records(at, file, schema) = file else {
+                continue;
+            };
+            let damaged = |error| SliceError::format(&at.0, at.1, error);
+            let Some(block) = file.block_of(key.as_bytes()).map_err(damaged)? else {
+                continue;
+            };
+            let place = (name.to_owned(), number, block.offset());
+            let mut read = || {
+                let pairs = file.pairs_in(&block).map_err(damaged)?;
+                self.locations_in(kept, &at.0, *schema, &pairs)
+            };
+            let read: &mut dyn FnMut() -> Result<ByHash<u32>> = &mut read;
+            let Some(known) = kept.locations(&place, may_read.then_some(read))? else {
+                return Ok(None);
+            };
+            numbers.extend(known.of(&[key_hash(key)]));
+        }
+        Ok(Some(numbers))
+    }
+
+    /// The locations of a block, whose values repeat: few of them are decoded.
+    fn locations_in(
+        &self,
+        kept: &KeptRecords,
+        path: &str,
+        schema: usize,
+        pairs: &[(Bytes, Bytes)],
+    ) -> Result<ByHash<u32>> {
+        let damaged = |what: String| SliceError::Corrupt {
+            file: path.to_owned(),
+            offset: None,
+            what,
+        };
+        let Some((_, reader)) = self.schemas.get(schema) else {
+            return Err(damaged("a record without a schema".to_owned()));
+        };
+        let (mut entries, mut known) = (Vec::with_capacity(pairs.len()), HashMap::new());
+        for (key, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+            let key = std::str::from_utf8(key).map_err(|error| damaged(error.to_string()))?;
+            let number = if let Some(number) = known.get(value) {
+                *number
+            } else {
+                let record = reader.read(value);
+                let record = record.map_err(|error| SliceError::avro(path, 0, error))?;
+                let location = location_of(&record).ok_or_else(|| {
+                    damaged(format!("the record index has no location for {key:?}"))
+                })?;
+                let number = kept.number(location);
+                known.insert(value.clone(), number);
+                number
+            };
+            entries.push((key_hash(key), number));
+        }
+        Ok(ByHash::new(entries))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Reading the rows of some record keys again and again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array};
+use arrow::array::ffi::FFI_ArrowArray;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StructArray, UInt32Array};
 use arrow::compute::{cast, concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
@@ -15,7 +16,9 @@ use pyhudi_slice::{
     Comparison, Filter, Item, Lookup, RECORD_KEY, Result as SliceResult, SliceError, SliceRead,
     SliceReader,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::error::{Released, slice_error};
@@ -59,6 +62,8 @@ pub struct KeyReader {
     snapshot: u64,
     index: Option<metadata::MetadataPartition>,
     output: SchemaRef,
+    /// `output` as pyarrow has it: a schema of many columns takes longer than a row of them.
+    schema: Py<PyAny>,
     /// Makes bytes of a row, to keep it in little memory; none where columns are nested.
     rows: Option<RowConverter>,
     /// By partition path and file id.
@@ -77,26 +82,42 @@ impl KeyReader {
     #[pyo3(signature = (cache, output, index=None))]
     fn new(
         cache: PyRef<'_, LookupCache>,
-        output: PyArrowType<Schema>,
+        output: Bound<'_, PyAny>,
         index: Option<PyRef<'_, MetadataPartition>>,
-    ) -> Self {
-        let output = Arc::new(output.0);
-        Self {
+    ) -> PyResult<Self> {
+        let schema = output.clone().unbind();
+        let output = Arc::new(output.extract::<PyArrowType<Schema>>()?.0);
+        Ok(Self {
             cache: Arc::clone(&cache.0),
             snapshot: SNAPSHOTS.fetch_add(1, Ordering::Relaxed),
             index: index.map(|index| index.0.clone()),
             rows: row_converter(&output),
             output,
+            schema,
             slices: RwLock::default(),
-        }
+        })
     }
 
     /// The rows, the slices that are unknown, and whether the index was read from storage.
-    fn find(&self, py: Python<'_>, keys: Vec<String>, threads: usize) -> PyResult<Found> {
-        py.released(|| {
+    #[pyo3(signature = (keys, threads, *, by_slice=false))]
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Vec<String>,
+        threads: usize,
+        by_slice: bool,
+    ) -> PyResult<Found<'py>> {
+        let found = py.released(|| {
             let keys = distinct(keys);
-            if let Some(rows) = self.kept_rows(&keys)? {
-                return Ok((Some(PyArrowType(rows)), Some(Vec::new()), false));
+            let order = if by_slice && keys.len() > 1 {
+                Order::Slices
+            } else {
+                Order::Keys
+            };
+            if order == Order::Keys
+                && let Some(rows) = self.kept_rows(&keys)?
+            {
+                return Ok((Some(rows), Some(Vec::new()), false));
             }
             let before = self.index_reads();
             let Ok(places) = self.locate(&keys) else {
@@ -107,10 +128,12 @@ impl KeyReader {
             if !unknown.is_empty() {
                 return Ok((None, Some(unknown), was_read));
             }
-            let rows = self.read_rows(&keys, &places, threads)?;
-            Ok((Some(PyArrowType(rows)), Some(Vec::new()), was_read))
-        })?
-        .map_err(slice_error)
+            let rows = self.read_rows(&keys, &places, threads, order)?;
+            Ok((Some(rows), Some(Vec::new()), was_read))
+        })?;
+        let (rows, unknown, was_read) = found.map_err(slice_error)?;
+        let rows = rows.map(|rows| self.to_pyarrow(py, rows)).transpose()?;
+        Ok((rows, unknown, was_read))
     }
 
     fn unknown(&self, places: Vec<Place>) -> Vec<Place> {
@@ -145,14 +168,22 @@ impl KeyReader {
         places: Vec<Place>,
         threads: usize,
     ) -> PyResult<PyArrowType<RecordBatch>> {
-        py.released(|| self.read_rows(&distinct(keys), &places, threads))?
+        py.released(|| self.read_rows(&distinct(keys), &places, threads, Order::Keys))?
             .map(PyArrowType)
             .map_err(slice_error)
     }
 }
 
 /// What [`KeyReader::find`] gives.
-type Found = (Option<PyArrowType<RecordBatch>>, Option<Vec<Place>>, bool);
+type Found<'py> = (Option<Bound<'py, PyAny>>, Option<Vec<Place>>, bool);
+
+/// The order of rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Keys,
+    /// Of the file slices, and of the rows in each.
+    Slices,
+}
 
 fn distinct(mut keys: Vec<String>) -> Vec<String> {
     if keys.len() > 1 {
@@ -202,28 +233,33 @@ impl<'k> Numbered<'k> {
 type KeyedRows = (RecordBatch, Vec<u32>);
 
 impl KeyReader {
+    /// Rows as pyarrow has them.
+    fn to_pyarrow<'py>(&self, py: Python<'py>, rows: RecordBatch) -> PyResult<Bound<'py, PyAny>> {
+        static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        if rows.schema_ref() != &self.output {
+            return PyArrowType(rows).into_pyobject(py);
+        }
+        let class = CLASS.get_or_try_init(py, || {
+            let class = py.import("pyarrow")?.getattr("RecordBatch");
+            class.map(Bound::unbind)
+        })?;
+        let array = FFI_ArrowArray::new(&StructArray::from(rows).into_data());
+        let arguments = (&raw const array as usize, self.schema.bind(py));
+        let import = intern!(py, "_import_from_c");
+        class.bind(py).call_method1(import, arguments)
+    }
+
     fn index_reads(&self) -> u64 {
         let kept = self.index.as_ref().and_then(|index| index.kept.as_ref());
         kept.map_or(0, |kept| kept.reads())
     }
 
-    /// The slices in which the index has one of the keys.
+    /// The slices in which the index may have one of the keys.
     fn locate(&self, keys: &[String]) -> SliceResult<Vec<Place>> {
         let Some(index) = &self.index else {
             return Ok(Vec::new());
         };
-        let found = guarded(|| metadata::record_locations(index, Some(keys)))?;
-        let column = |name: &str| -> SliceResult<StringArray> {
-            let column = found.column_by_name(name);
-            let texts = column.and_then(|column| column.as_string_opt::<i32>().cloned());
-            texts.ok_or_else(|| SliceError::Schema(format!("locations without {name}")))
-        };
-        let (partitions, file_ids) = (column("partition")?, column("file_id")?);
-        let places = partitions.iter().zip(&file_ids);
-        let places: BTreeSet<Place> = places
-            .filter_map(|(path, id)| Some((path?.to_owned(), id?.to_owned())))
-            .collect();
-        Ok(places.into_iter().collect())
+        guarded(|| metadata::possible_locations(index, keys))
     }
 
     fn unknown_of(&self, places: Vec<Place>) -> Vec<Place> {
@@ -239,6 +275,7 @@ impl KeyReader {
         keys: &[String],
         places: &[Place],
         threads: usize,
+        order: Order,
     ) -> SliceResult<RecordBatch> {
         let slices: Vec<Arc<Slice>> = {
             let known = self.slices.read().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +287,14 @@ impl KeyReader {
         let numbered = Numbered::of(keys);
         let lookup = Lookup::new(&self.cache, self.snapshot, keys.iter().map(String::as_str));
         let read = |slice: &Slice| guarded(|| self.rows(slice, keys, &numbered, &lookup));
-        let (batch, numbers) = ordered(&self.output, read_all(&slices, threads, &read)?)?;
+        let rows = read_all(&slices, threads, &read)?;
+        if order == Order::Slices {
+            return together(
+                &self.output,
+                rows.into_iter().map(|(batch, _)| batch).collect(),
+            );
+        }
+        let (batch, numbers) = ordered(&self.output, rows)?;
         self.keep_rows(keys, &batch, &numbers)?;
         Ok(batch)
     }
@@ -320,7 +364,9 @@ impl KeyReader {
             let (at, numbers): (Vec<u32>, Vec<u32>) = numbers
                 .filter_map(|(key, row)| Some((row, numbered.get(key?)?)))
                 .unzip();
-            if !at.is_empty() {
+            if at.len() == batch.num_rows() && !at.is_empty() {
+                rows.push((self.output_rows(slice, &batch)?, numbers));
+            } else if !at.is_empty() {
                 let batch = take_record_batch(&batch, &UInt32Array::from(at))?;
                 rows.push((self.output_rows(slice, &batch)?, numbers));
             }
@@ -345,7 +391,11 @@ impl KeyReader {
 }
 
 /// Rows, also with nulls that the table does not allow.
-fn with_nulls(output: &Schema, columns: Vec<ArrayRef>) -> SliceResult<RecordBatch> {
+fn with_nulls(output: &SchemaRef, columns: Vec<ArrayRef>) -> SliceResult<RecordBatch> {
+    let mut fields = output.fields().iter().zip(&columns);
+    if fields.all(|(field, column)| field.is_nullable() || column.null_count() == 0) {
+        return Ok(RecordBatch::try_new(Arc::clone(output), columns)?);
+    }
     let fields = output.fields().iter().zip(&columns).map(|(field, column)| {
         let nullable = field.is_nullable() || column.null_count() > 0;
         field.as_ref().clone().with_nullable(nullable)
@@ -400,20 +450,7 @@ fn ordered(output: &SchemaRef, rows: Vec<KeyedRows>) -> SliceResult<KeyedRows> {
         let first = numbers.len() as u32;
         numbers.extend(keys.iter().copied().zip(first..));
     }
-    let batches: Vec<RecordBatch> = rows.into_iter().map(|(batch, _)| batch).collect();
-    let mut batch = match batches.as_slice() {
-        [] => return Ok((RecordBatch::new_empty(Arc::clone(output)), Vec::new())),
-        [batch] => batch.clone(),
-        [first, ..] => {
-            let nullable = batches
-                .iter()
-                .find(|batch| batch.schema() != first.schema());
-            match nullable {
-                None => concat_batches(&first.schema(), &batches)?,
-                Some(_) => concat_nullable(&batches)?,
-            }
-        }
-    };
+    let mut batch = together(output, rows.into_iter().map(|(batch, _)| batch).collect())?;
     if !numbers.is_sorted() {
         numbers.sort_unstable();
         let at = numbers.iter().map(|(_, row)| *row);
@@ -423,6 +460,17 @@ fn ordered(output: &SchemaRef, rows: Vec<KeyedRows>) -> SliceResult<KeyedRows> {
         batch,
         numbers.into_iter().map(|(number, _)| number).collect(),
     ))
+}
+
+fn together(output: &SchemaRef, batches: Vec<RecordBatch>) -> SliceResult<RecordBatch> {
+    match batches.as_slice() {
+        [] => Ok(RecordBatch::new_empty(Arc::clone(output))),
+        [batch] => Ok(batch.clone()),
+        [first, rest @ ..] if rest.iter().all(|batch| batch.schema() == first.schema()) => {
+            Ok(concat_batches(&first.schema(), &batches)?)
+        }
+        batches => concat_nullable(batches),
+    }
 }
 
 fn concat_nullable(batches: &[RecordBatch]) -> SliceResult<RecordBatch> {

@@ -18,6 +18,6 @@ mod trailer;
 mod write;
 
 pub use iter::{Entries, Lookup};
-pub use open::{HFile, KeptBlocks};
+pub use open::{DataBlock, HFile, KeptBlocks};
 pub use order::KeyOrder;
 pub use write::{HFileOptions, HFileWriter, PackedBlock, write_hfile};

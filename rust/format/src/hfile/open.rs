@@ -44,6 +44,17 @@ pub struct HFile<R> {
     kept: Option<Arc<dyn KeptBlocks>>,
 }
 
+/// A data block that the index of a file names.
+#[derive(Debug)]
+pub struct DataBlock(Entry);
+
+impl DataBlock {
+    /// Where it begins in the file.
+    pub fn offset(&self) -> u64 {
+        self.0.offset
+    }
+}
+
 /// Unpacked data blocks that look-ups in a file need again.
 pub trait KeptBlocks: Debug + Send + Sync {
     /// The block at an offset, which `read` gives where it is not kept.
@@ -274,6 +285,28 @@ impl<R: ReadAt> HFile<R> {
                     block.at,
                     "HFile keys that do not rise",
                 ));
+            }
+            found.push(pair);
+        }
+        Ok(found)
+    }
+
+    /// The only data block that may have a key, which has no byte from 0xEE on: such keys have the same
+    /// place in each order. None if the key is before all that the file has.
+    pub fn block_of(&self, key: &[u8]) -> Result<Option<DataBlock>> {
+        let mut orders = self.orders;
+        let mut walk = self.walk(orders.first())?;
+        let entry = walk.seek_forward(&self.source, self.codec, key, &mut orders)?;
+        Ok(entry.map(DataBlock))
+    }
+
+    /// The pairs of a data block, which is read and unpacked.
+    pub fn pairs_in(&self, block: &DataBlock) -> Result<Vec<(Bytes, Bytes)>> {
+        let mut pairs = self.data_block(&block.0)?;
+        let (mut found, mut orders) = (Vec::<(Bytes, Bytes)>::new(), self.orders);
+        while let Some(pair) = pairs.next()? {
+            if let Some((last, _)) = found.last() {
+                orders.pass(last, &pair.0, pairs.at())?;
             }
             found.push(pair);
         }

@@ -42,7 +42,7 @@ pub(crate) use parquet::{
     BATCH_BYTES, Fetched, Groups, check_range, check_ranges, read_parquet_block,
 };
 pub use spark::columns_for_spark;
-pub(crate) use splice::Dictionary;
+pub(crate) use splice::{Dictionary, TakenRows, UnpackedPage};
 
 /// What is asked of a base file. A format may do without what only saves work: filters, row test,
 /// the second thread.

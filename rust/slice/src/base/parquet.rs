@@ -188,6 +188,10 @@ impl ParquetReader {
             // They are of other days than those that the file has.
             (read.filters, read.test) = (&[], None);
         }
+        if read.lookup.is_some() && known.metadata.num_row_groups() == 1 {
+            // The rows of the keys decide.
+            read.filters = &[];
+        }
         let damaged = |error| SliceError::parquet(path, None, error);
         let arrow = match known.arrow.filter(|_| !read.row_numbers) {
             Some(arrow) => arrow,

@@ -9,7 +9,7 @@ use pyhudi_format::ReadAt;
 use pyhudi_format::log::{BlockType, LogBlock};
 use pyhudi_store::Store;
 
-use super::{ByHash, Item, Lookup, hash};
+use super::{ByHash, Item, Lookup, key_hash};
 use crate::RECORD_KEY;
 use crate::blocks::{BlockCounts, BlockFilter, LogSource, choose_blocks};
 use crate::error::Result;
@@ -130,7 +130,7 @@ fn block_keys(source: &LogSource, block: &LogBlock) -> Result<BlockKeys> {
         };
         for key in &keys {
             let part = parts.next().unwrap_or_default();
-            entries.push((key.map_or(0, hash), part));
+            entries.push((key.map_or(0, key_hash), part));
         }
         Ok(())
     })?;

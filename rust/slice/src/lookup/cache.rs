@@ -1,8 +1,8 @@
 //! What an open table keeps in memory for reads of few keys, up to a number of bytes.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,42 +10,51 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Builds of different items run concurrently, those of one item one after the other.
 const LOCKS: usize = 32;
 
+/// How many generations there are when there is no room: the oldest of them is dropped.
+const GENERATIONS: usize = 8;
+
 type Value = Arc<dyn Any + Send + Sync>;
 
-/// Items of two generations: those that were not used while the younger one filled up are dropped.
+/// Items in generations by their last use: the oldest generation is dropped when there is no room.
 pub struct Cache<K> {
-    generations: Mutex<Generations<K>>,
-    /// Bytes of a generation.
-    room: usize,
+    items: Mutex<Items<K>>,
     locks: [Mutex<()>; LOCKS],
 }
 
-struct Generations<K> {
-    young: HashMap<K, (Value, usize)>,
-    young_bytes: usize,
-    old: HashMap<K, (Value, usize)>,
-    old_bytes: usize,
+struct Items<K> {
+    by_key: HashMap<K, Item>,
+    /// Bytes of each generation that has items; the youngest is last.
+    generations: VecDeque<usize>,
+    /// Number of the first of them.
+    oldest: u64,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+struct Item {
+    value: Value,
+    bytes: usize,
+    generation: u64,
 }
 
 impl<K: Hash + Eq + Clone> Cache<K> {
     /// Keeps at most about this number of bytes.
     pub fn new(max_bytes: usize) -> Self {
         Self {
-            generations: Mutex::new(Generations {
-                young: HashMap::new(),
-                young_bytes: 0,
-                old: HashMap::new(),
-                old_bytes: 0,
+            items: Mutex::new(Items {
+                by_key: HashMap::new(),
+                generations: VecDeque::from([0]),
+                oldest: 0,
+                bytes: 0,
+                max_bytes,
             }),
-            room: max_bytes / 2,
             locks: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
     /// Bytes that are kept, by estimate.
     pub fn bytes(&self) -> usize {
-        let generations = self.lock();
-        generations.young_bytes + generations.old_bytes
+        self.lock().bytes
     }
 
     /// An item; it is built, and its bytes are counted, unless it is here.
@@ -69,11 +78,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
         }
         let (value, bytes) = build()?;
         let value = Arc::new(value);
-        self.lock().add(
-            item.clone(),
-            (Arc::clone(&value) as Value, bytes),
-            self.room,
-        );
+        self.put_shared(item.clone(), Arc::clone(&value), bytes);
         Ok(value)
     }
 
@@ -84,48 +89,85 @@ impl<K: Hash + Eq + Clone> Cache<K> {
 
     /// Keeps an item that its builder uses, too.
     pub fn put_shared<T: Any + Send + Sync>(&self, item: K, value: Arc<T>, bytes: usize) {
-        self.lock().add(item, (value as Value, bytes), self.room);
+        let dropped = self.lock().add(item, value as Value, bytes);
+        // Without the lock: there may be many.
+        drop(dropped);
     }
 
     /// An item if it is here.
     pub fn find<T: Any + Send + Sync>(&self, item: &K) -> Option<Arc<T>> {
-        let mut generations = self.lock();
-        if let Some((value, _)) = generations.young.get(item) {
-            return Arc::clone(value).downcast().ok();
-        }
-        let (item, entry) = generations.old.remove_entry(item)?;
-        generations.old_bytes -= entry.1;
-        let value = Arc::clone(&entry.0);
-        generations.add(item, entry, self.room);
-        value.downcast().ok()
+        let value = self.lock().find(item);
+        value?.downcast().ok()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Generations<K>> {
-        self.generations
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Items<K>> {
+        self.items.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Hash + Eq> Generations<K> {
-    fn add(&mut self, item: K, (value, bytes): (Value, usize), room: usize) {
-        if bytes > room {
-            return;
+impl<K: Hash + Eq> Items<K> {
+    fn find(&mut self, key: &K) -> Option<Value> {
+        let youngest = self.youngest();
+        let item = self.by_key.get_mut(key)?;
+        let value = Arc::clone(&item.value);
+        let (bytes, before) = (item.bytes, item.generation);
+        if before != youngest {
+            item.generation = youngest;
+            self.count(before, bytes, 0);
+            self.count(youngest, 0, bytes);
         }
-        if self.young_bytes + bytes > room {
-            self.old = std::mem::take(&mut self.young);
-            self.old_bytes = std::mem::take(&mut self.young_bytes);
+        Some(value)
+    }
+
+    /// Adds an item, and gives back those that have no room any more.
+    fn add(&mut self, key: K, value: Value, bytes: usize) -> Vec<Value> {
+        let mut dropped = Vec::new();
+        if bytes > self.max_bytes / 2 {
+            return dropped;
         }
-        self.young_bytes += bytes;
-        if let Some((_, before)) = self.young.insert(item, (value, bytes)) {
-            self.young_bytes -= before;
+        let generation = self.youngest();
+        let item = Item {
+            value,
+            bytes,
+            generation,
+        };
+        self.count(generation, 0, bytes);
+        self.bytes += bytes;
+        if let Some(before) = self.by_key.insert(key, item) {
+            self.count(before.generation, before.bytes, 0);
+            self.bytes -= before.bytes;
+            dropped.push(before.value);
+        }
+        let youngest = self.generations.back().copied().unwrap_or(0);
+        if youngest > self.max_bytes / GENERATIONS {
+            self.generations.push_back(0);
+        }
+        while self.bytes > self.max_bytes && self.generations.len() > 1 {
+            let oldest = self.oldest;
+            let out = self.by_key.extract_if(|_, item| item.generation == oldest);
+            dropped.extend(out.map(|(_, item)| item.value));
+            self.bytes -= self.generations.pop_front().unwrap_or(0);
+            self.oldest += 1;
+        }
+        dropped
+    }
+
+    fn youngest(&self) -> u64 {
+        self.oldest + self.generations.len() as u64 - 1
+    }
+
+    fn count(&mut self, generation: u64, less: usize, more: usize) {
+        let at = generation.checked_sub(self.oldest).map(|at| at as usize);
+        if let Some(bytes) = at.and_then(|at| self.generations.get_mut(at)) {
+            *bytes = *bytes + more - less;
         }
     }
 }
 
 impl<K: Hash + Eq + Clone> fmt::Debug for Cache<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cache({} of {} bytes)", self.bytes(), 2 * self.room)
+        let items = self.lock();
+        write!(f, "Cache({} of {} bytes)", items.bytes, items.max_bytes)
     }
 }
 
@@ -154,6 +196,35 @@ mod tests {
         assert_eq!(count.get(), 50);
         assert_eq!(get(&cache, 1, 10, &count), 1);
         assert_eq!(count.get(), 51);
+    }
+
+    #[test]
+    fn items_that_fit_together_stay() {
+        let (cache, count) = (Cache::new(1000), Cell::new(0));
+        for _ in 0..5 {
+            for name in 0..95 {
+                assert_eq!(get(&cache, name, 10, &count), name);
+            }
+        }
+        assert_eq!((count.get(), cache.bytes()), (95, 950));
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_items() {
+        let cache = Cache::new(1000);
+        for step in 0..3000_usize {
+            let name = step * 7919 % 130;
+            if step % 3 == 0 {
+                cache.put(name, name, 1 + step % 29);
+            } else if let Some(found) = cache.find::<usize>(&name) {
+                assert_eq!(*found, name);
+            }
+            let items = cache.lock();
+            let bytes: usize = items.by_key.values().map(|item| item.bytes).sum();
+            assert_eq!(items.bytes, bytes);
+            assert_eq!(items.generations.iter().sum::<usize>(), bytes);
+            assert!(bytes <= 1000);
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reads of few record keys: which rows of a base file and which records of log blocks may have them.
 //!
 //! A [`LookupCache`] belongs to an open table and keeps what such reads need again: footers, the rows
-//! of each key in a row group, dictionaries of columns, the records of each key in a log block. Keys are told apart by their
-//! hashes, so a read may give rows of other keys, too: the caller compares the keys of the rows.
+//! of each key in a row group, unpacked pages and dictionaries, the records of each key in a log block. Keys are
+//! told apart by their hashes, so a read may give rows of other keys, too: the caller compares the keys of the rows.
 
 mod blocks;
 mod cache;
@@ -32,8 +32,10 @@ pub enum Item {
     Footer(String),
     /// The rows of each key in a row group.
     Rows(String, usize),
-    /// The dictionary of a column of a row group.
-    Dictionary(String, usize, usize),
+    /// A page of a column of a row group, by the number of the footer.
+    Page(u64, (usize, usize), usize),
+    /// The dictionary of a column of a row group, by the number of the footer.
+    Dictionary(u64, (usize, usize)),
     /// The log blocks of a slice that count in a snapshot.
     Logs(Vec<String>, u64),
     /// The records of each key in the log block at an offset.
@@ -59,7 +61,7 @@ impl Lookup {
         snapshot: u64,
         keys: impl IntoIterator<Item = &'k str>,
     ) -> Self {
-        let mut hashes: Vec<u32> = keys.into_iter().map(hash).collect();
+        let mut hashes: Vec<u32> = keys.into_iter().map(key_hash).collect();
         hashes.sort_unstable();
         hashes.dedup();
         Self {
@@ -78,27 +80,30 @@ impl Lookup {
     }
 }
 
-fn hash(key: &str) -> u32 {
+/// By which keys are told apart in memory.
+pub fn key_hash(key: &str) -> u32 {
     FixedState::default().hash_one(key) as u32
 }
 
 /// What was found under a hash, ordered by hash.
 #[derive(Debug, Default)]
-struct ByHash<T>(Vec<(u32, T)>);
+pub struct ByHash<T>(Vec<(u32, T)>);
 
 impl<T: Copy + Ord> ByHash<T> {
-    fn new(mut entries: Vec<(u32, T)>) -> Self {
+    /// Of hashes with their values.
+    pub fn new(mut entries: Vec<(u32, T)>) -> Self {
         entries.sort_unstable();
         entries.shrink_to_fit();
         Self(entries)
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
         self.0.len() * size_of::<(u32, T)>()
     }
 
     /// What is under some hashes, in its own order.
-    fn of(&self, hashes: &[u32]) -> Vec<T> {
+    pub fn of(&self, hashes: &[u32]) -> Vec<T> {
         let mut matches = Vec::new();
         for hash in hashes {
             let start = self.0.partition_point(|(known, _)| known < hash);

@@ -1,25 +1,59 @@
 //! The rows of a Parquet base file that may have one of the keys.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection};
+use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 use pyhudi_format::ReadAt;
 use pyhudi_store::Store;
 
-use super::{ByHash, Item, Lookup, hash};
+use super::{ByHash, Item, Lookup, key_hash};
 use crate::RECORD_KEY;
 use crate::base::{Fetched, Groups, Pages, check_ranges};
 use crate::error::Result;
 
+/// Numbers of footers, which name the pages of their files.
+static FOOTERS: AtomicU64 = AtomicU64::new(0);
+
 /// A footer with its page indexes, and the size of its file.
-struct Footer {
+pub(super) struct Footer {
+    pub(super) id: u64,
     arrow: ArrowReaderMetadata,
     size: u64,
+    /// What readers of these columns are built of.
+    levels: Mutex<Vec<(ProjectedLeaves, Arc<FieldLevels>)>>,
+}
+
+/// Which leaves of a schema are read.
+type ProjectedLeaves = Vec<bool>;
+
+/// Choices of columns that a footer keeps.
+const MAX_CHOICES: usize = 8;
+
+impl Footer {
+    /// What a reader of columns is built of.
+    pub(super) fn levels(&self, mask: &ProjectionMask) -> ParquetResult<Arc<FieldLevels>> {
+        let schema = self.arrow.parquet_schema();
+        let leaves = (0..schema.num_columns()).map(|leaf| mask.leaf_included(leaf));
+        let leaves: ProjectedLeaves = leaves.collect();
+        let mut kept = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, levels)) = kept.iter().find(|(known, _)| *known == leaves) {
+            return Ok(Arc::clone(levels));
+        }
+        let hint = Some(self.arrow.schema().fields());
+        let levels = Arc::new(parquet_to_arrow_field_levels(schema, mask.clone(), hint)?);
+        if kept.len() < MAX_CHOICES {
+            kept.push((leaves, Arc::clone(&levels)));
+        }
+        Ok(levels)
+    }
 }
 
 /// Row numbers within a row group by the hash of their key.
@@ -33,7 +67,15 @@ impl Lookup {
             let bytes = groups.metadata.memory_size();
             let size = groups.file.size();
             let arrow = groups.arrow(path)?;
-            Ok((Footer { arrow, size }, bytes))
+            let id = FOOTERS.fetch_add(1, Ordering::Relaxed);
+            let levels = Mutex::default();
+            let footer = Footer {
+                id,
+                arrow,
+                size,
+                levels,
+            };
+            Ok((footer, bytes))
         })?;
         let metadata = Arc::clone(footer.arrow.metadata());
         Ok(Groups {
@@ -108,7 +150,7 @@ fn key_rows(path: &str, pages: &Pages, root: usize, group: usize) -> Result<KeyR
         let first = entries.len() as u32;
         let numbered = keys.as_string::<i32>().iter().zip(first..);
         // A row without a key has a number, too, and no key that can be asked for.
-        entries.extend(numbered.map(|(key, row)| (key.map_or(0, hash), row)));
+        entries.extend(numbered.map(|(key, row)| (key.map_or(0, key_hash), row)));
     }
     Ok(KeyRows::new(entries))
 }

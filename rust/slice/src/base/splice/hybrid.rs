@@ -19,29 +19,65 @@ pub(super) fn decode(data: &[u8], width: u8, count: usize) -> Option<Vec<u32>> {
     let mut data = Input(data);
     let mut numbers = Vec::with_capacity(count);
     while numbers.len() < count {
-        let header = data.varint()?;
         let left = count - numbers.len();
-        let length = (header >> 1) as usize;
-        if header & 1 == 0 {
-            let number = data.number(width)?;
-            if length == 0 {
-                return None;
+        match data.run(width)? {
+            Run::Equal(number, length) => {
+                numbers.resize(numbers.len() + length.min(left), number);
             }
-            numbers.resize(numbers.len() + length.min(left), number);
-        } else {
-            let packed = data.take(length.checked_mul(usize::from(width))?)?;
-            if length == 0 {
-                return None;
-            }
-            unpack(
-                packed,
-                width,
-                length.saturating_mul(PACKED).min(left),
-                &mut numbers,
-            );
+            Run::Packed(packed, length) => unpack(packed, width, length.min(left), &mut numbers),
         }
     }
     Some(numbers)
+}
+
+/// The number at a place; none where the data ends before.
+pub(super) fn number_at(data: &[u8], width: u8, at: usize) -> Option<u32> {
+    if width > 32 {
+        return None;
+    }
+    let (mut data, mut left) = (Input(data), at);
+    loop {
+        match data.run(width)? {
+            Run::Equal(number, length) if left < length => return Some(number),
+            Run::Packed(packed, length) if left < length => {
+                return packed_number(packed, width, left);
+            }
+            Run::Equal(_, length) | Run::Packed(_, length) => left -= length,
+        }
+    }
+}
+
+/// How often a number occurs among the first `count`; none where the data ends before.
+pub(super) fn occurrences(data: &[u8], width: u8, count: usize, number: u32) -> Option<usize> {
+    if width > 32 {
+        return None;
+    }
+    let (mut data, mut left, mut found) = (Input(data), count, 0);
+    while left > 0 {
+        match data.run(width)? {
+            Run::Equal(equal, length) => {
+                found += if equal == number { length.min(left) } else { 0 };
+                left -= length.min(left);
+            }
+            Run::Packed(packed, length) => {
+                let mut numbers = Vec::with_capacity(length.min(left));
+                unpack(packed, width, length.min(left), &mut numbers);
+                found += numbers.iter().filter(|each| **each == number).count();
+                left -= length.min(left);
+            }
+        }
+    }
+    Some(found)
+}
+
+fn packed_number(packed: &[u8], width: u8, at: usize) -> Option<u32> {
+    let bit = at * usize::from(width);
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(packed.get(bit / 8..)?) {
+        *to = *from;
+    }
+    let mask = (1_u64 << width) - 1;
+    Some((u64::from_le_bytes(word) >> (bit % 8) & mask) as u32)
 }
 
 /// packed: has so many numbers.
@@ -121,9 +157,28 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
+/// Numbers that stand together, and how many there are.
+enum Run<'a> {
+    Equal(u32, usize),
+    Packed(&'a [u8], usize),
+}
+
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
+    /// The next run, which is not empty.
+    fn run(&mut self, width: u8) -> Option<Run<'a>> {
+        let header = self.varint()?;
+        let length = (header >> 1) as usize;
+        let run = if header & 1 == 0 {
+            Run::Equal(self.number(width)?, length)
+        } else {
+            let packed = self.take(length.checked_mul(usize::from(width))?)?;
+            Run::Packed(packed, length.saturating_mul(PACKED))
+        };
+        (length > 0).then_some(run)
+    }
+
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -176,6 +231,13 @@ mod tests {
                         numbers,
                         "{width} {count}"
                     );
+                    for at in (0..count).step_by(1 + count / 40) {
+                        let number = numbers[at];
+                        assert_eq!(number_at(&bytes, width, at), Some(number));
+                        let before = numbers[..at].iter().filter(|each| **each == number);
+                        let found = occurrences(&bytes, width, at, number);
+                        assert_eq!(found, Some(before.count()), "{width} {count} {at}");
+                    }
                 }
             }
         }
@@ -193,6 +255,8 @@ mod tests {
         let bytes = encoded(&[1, 2, 3, 4, 5, 6, 7, 0, 3], 3);
         for length in 0..bytes.len() {
             assert_eq!(decode(&bytes[..length], 3, 9), None, "{length} bytes");
+            assert_eq!(number_at(&bytes[..length], 3, 8), None, "{length} bytes");
+            assert_eq!(occurrences(&bytes[..length], 3, 9, 1), None);
         }
         assert_eq!(decode(&[0, 1], 3, 9), None);
         assert_eq!(decode(&[1], 3, 9), None);

@@ -5,6 +5,7 @@
 mod bounds;
 mod dictionary;
 mod hybrid;
+mod unpacked;
 mod values;
 
 use std::io::Write;
@@ -29,6 +30,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
 use self::bounds::{Bounds, Order};
 pub(crate) use self::dictionary::Dictionary;
+pub(crate) use self::unpacked::{TakenRows, UnpackedPage};
 use self::values::Values;
 use crate::base_options::Codec;
 
@@ -660,8 +662,12 @@ fn count_values(page: &mut Bytes, rows: usize, most: u32) -> Option<usize> {
 fn take_levels(page: &mut Bytes, most: u32) -> Option<(Bytes, u8)> {
     let length = u32::from_le_bytes(*page.first_chunk::<4>()?) as usize;
     page.advance(4);
-    let width = (u32::BITS - most.leading_zeros()) as u8;
-    (length <= page.len()).then(|| (page.split_to(length), width))
+    (length <= page.len()).then(|| (page.split_to(length), bits(most)))
+}
+
+/// The bits of a level. most: the greatest level.
+fn bits(most: u32) -> u8 {
+    (u32::BITS - most.leading_zeros()) as u8
 }
 
 /// Runs of rows that stay, and of those that do not.

@@ -125,29 +125,6 @@ impl<'a> Values<'a> {
         Some(out)
     }
 
-    /// Bytes, then the values of indexes in the encoding PLAIN; none if these are more than so many.
-    pub(super) fn filled(&self, before: &[u8], most: usize) -> Option<Vec<u8>> {
-        let Self::Indexes(indexes, _, dictionary) = self else {
-            return None;
-        };
-        let mut out = Vec::with_capacity(before.len() + most.min(indexes.len() * 16));
-        out.extend_from_slice(before);
-        for index in indexes {
-            let at = *index as usize;
-            match dictionary {
-                Self::Fixed(..) => out.extend_from_slice(dictionary.value(at)?),
-                Self::Texts(bytes, begins) => {
-                    out.extend_from_slice(bytes.get(*begins.get(at)?..*begins.get(at + 1)?)?);
-                }
-                Self::Bits(_) | Self::Indexes(..) => return None,
-            }
-            if out.len() - before.len() > most {
-                return None;
-            }
-        }
-        Some(out)
-    }
-
     /// Appends those that stay.
     pub(super) fn keep(&self, stay: &[Range<usize>], out: &mut Vec<u8>) -> Option<()> {
         match self {
