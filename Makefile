@@ -41,6 +41,7 @@ MODEL_EXAMPLES ?= 5000
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
 SOAK_SECONDS ?= 600
+CLUSTER_SECONDS ?= 600
 SEEDS ?= 5000
 FIRST_SEED ?= 0
 ARCH ?= x86_64
@@ -174,6 +175,10 @@ soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two re
 soak-spark: $(STAMPS)/spark4 ## two Spark drivers of one table, killed, stopped and restarted, for SOAK_SECONDS (600) on each of two tables
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) .venv-spark4/bin/python -m pytest -q --timeout 0 \
 	  tests/spark/test_many_drivers.py $(PYTEST_ARGS)
+
+.PHONY: test-spark-cluster
+test-spark-cluster: $(STAMPS)/spark4 ## a cluster of a master and two workers: executors lost in mid-write, and streams and maintenance that are killed, for CLUSTER_SECONDS (600)
+	PYHUDI_CLUSTER_SECONDS=$(CLUSTER_SECONDS) .venv-spark4/bin/python -m pytest -q tests/spark_cluster $(PYTEST_ARGS)
 
 .PHONY: simulate
 simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on; with PYHUDI_HARD=1 harder ones

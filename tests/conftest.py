@@ -25,7 +25,7 @@ from tests.helpers.tables import GoldenTables
 
 # Spark tests run in environments of their own (`make test-spark`), with the wheel installed. Named
 # where there is no PySpark, the folder holds no test, which pytest reports as a failure.
-collect_ignore = [] if importlib.util.find_spec("pyspark") else ["spark"]
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["spark", "spark_cluster"]
 
 
 MEMORY = Path("/dev/shm")
