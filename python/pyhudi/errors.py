@@ -193,6 +193,10 @@ class PartitionChangeWarning(UserWarning):
     """
 
 
+class ColumnTypeWarning(UserWarning):
+    """A new column has a type of Spark's that Hudi does not have, and is stored as a wider one."""
+
+
 class DuplicateKeyWarning(UserWarning):
     """Inserted rows have keys that the record index has already; the message says how many.
 

@@ -210,7 +210,7 @@ def create_and_fill(
         _check_absent(storage)
     frame = schema_or_data if is_spark_frame(schema_or_data) else None
     if frame is not None:
-        schema_or_data = spark("executor_steps").arrow_schema(frame)
+        schema_or_data = spark("new_columns").new_columns(frame.schema)
     schema, rows = _schema_and_rows(schema_or_data)
     new = _new_table(
         storage,

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from pyhudi.errors import SchemaMismatch
+from pyhudi.spark.executor_steps import arrow_schema
 
 ClauseValues = Sequence[tuple[int, Column]]
 """Values of a column with the numbers of their clauses."""
@@ -123,8 +124,10 @@ def to_types_of(frame: DataFrame, schema: st.StructType) -> DataFrame:
     Columns that the frame does not have are null. A value that does not fit raises Spark's error
     when it is computed.
 
-    Raises `SchemaMismatch` for a column whose type cannot be stored in the other one.
+    Raises `SchemaMismatch` for a column whose type cannot be stored in the other one,
+    `UnsupportedTableFeature` for a type that no table can have, such as a string with a collation.
     """
+    arrow_schema(frame)
     try:
         cast = frame.to(schema)
         _ = cast.schema  # A Connect session finds errors here.

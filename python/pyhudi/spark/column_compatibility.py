@@ -133,8 +133,43 @@ def quote_name(name: str) -> str:
 
 
 def rename_columns(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return the frame with its columns renamed to the equivalent names."""
+    """Return the frame with the table's names for columns that the session treats as equal.
+
+    Raises `SchemaMismatch` if two columns have one name in the table.
+    """
     targets = list(names)
+    if set(targets).issuperset(frame.columns):
+        return frame
     case = case_counts(frame.sparkSession)
     new = [resolve_name(name, targets, case=case) or name for name in frame.columns]
+    twice = next((name for name in new if name in targets and new.count(name) > 1), None)
+    if twice is not None:
+        same = [old for old, name in zip(frame.columns, new, strict=True) if name == twice]
+        raise SchemaMismatch(
+            f"the columns {', '.join(map(repr, same))} are both {twice!r} in the table",
+            hint="Drop one, or set spark.sql.caseSensitive to true.",
+        )
     return frame if new == frame.columns else frame.toDF(*new)
+
+
+def match_case(
+    spark: SparkSession, names: Iterable[str], columns: Iterable[str]
+) -> tuple[str, ...]:
+    """Return `match_names` by the rule of a session."""
+    return match_names(names, columns, case=case_counts(spark))
+
+
+def match_names(names: Iterable[str], columns: Iterable[str], *, case: bool) -> tuple[str, ...]:
+    """Return names of columns, or paths in them, as the columns are written.
+
+    A name may have a key type after a colon. Unknown names stay as they are. case: whether names
+    that differ only in case are different.
+    """
+    targets = list(columns)
+    result = []
+    for name in names:
+        column, colon, key_type = name.partition(":")
+        top, dot, rest = column.partition(".")
+        match = resolve_name(top, targets, case=case) or top
+        result.append(f"{match}{dot}{rest}{colon}{key_type}")
+    return tuple(result)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from pyhudi.api import create
 from pyhudi.api.table import HudiTable
 from pyhudi.spark.engine import SparkEngine
-from pyhudi.spark.executor_steps import struct_schema
-
-_SIZED_STRING = re.compile(r"\b(var)?char(acter)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
+from pyhudi.spark.new_columns import ddl_schema, new_columns
 
 
 def create_table(
@@ -32,8 +28,9 @@ def create_table(
     Args:
         spark: a classic or Spark Connect session, which the handle's methods run on.
         uri: location of the table.
-        schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". All
-            columns become nullable, and strings have no maximum length.
+        schema: a `StructType`, or its DDL: "id string, fare double, ts timestamp". All columns
+            become nullable. A `ColumnTypeWarning` names the columns of types that Hudi does not
+            have: TINYINT and SMALLINT are stored as INT, CHAR(n) and VARCHAR(n) as STRING.
         key: as in `pyhudi.create_table`.
         kwargs: its other arguments, such as `partition_by`, `order_by`, `type` and `options`.
 
@@ -45,11 +42,5 @@ def create_table(
             a table.
         ConfigError: a table exists already, or arguments do not fit together.
     """
-    columns = ddl_schema(spark, schema) if isinstance(schema, str) else struct_schema(schema)
+    columns = ddl_schema(spark, schema) if isinstance(schema, str) else new_columns(schema)
     return create.create_table(uri, columns, key=key, engine=SparkEngine(spark), **kwargs)
-
-
-def ddl_schema(spark: SparkSession, ddl: str) -> pa.Schema:
-    """Return the Arrow schema of columns in Spark's DDL, such as "id string, fare double"."""
-    # Spark cannot create rows with strings of a fixed length.
-    return struct_schema(spark.createDataFrame([], _SIZED_STRING.sub("string", ddl)).schema)

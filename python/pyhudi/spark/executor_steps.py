@@ -70,7 +70,14 @@ def _arrow_field(field: st.StructField) -> pa.Field:
     return pa.field(field.name, _arrow_type(field.dataType, field.name))
 
 
+NO_COLLATION = "UTF8_BINARY"
+"""Spark's collation of strings without one."""
 _ARROW_TYPES = {spark_type: arrow_type for arrow_type, spark_type in _PLAIN.items()}
+# The core refuses intervals, as it does those of pandas, polars and Arrow.
+_ARROW_TYPES[st.DayTimeIntervalType] = pa.duration("us")
+_ARROW_TYPES[st.YearMonthIntervalType] = pa.month_day_nano_interval()
+if hasattr(st, "CalendarIntervalType"):  # not in every release of PySpark
+    _ARROW_TYPES[st.CalendarIntervalType] = pa.month_day_nano_interval()
 
 
 def _arrow_type(spark_type: st.DataType, column: str) -> pa.DataType:
@@ -88,10 +95,14 @@ def _arrow_type(spark_type: st.DataType, column: str) -> pa.DataType:
         return pa.map_(key, pa.field("value", _arrow_type(spark_type.valueType, f"{column}.value")))
     if isinstance(spark_type, st.CharType | st.VarcharType):
         return pa.string()
+    if getattr(spark_type, "collation", NO_COLLATION) != NO_COLLATION:
+        raise UnsupportedTableFeature(
+            f"column {column!r} is {spark_type.simpleString()}: Hudi's schemas have no collations",
+            hint="Cast it to STRING, which compares bytes.",
+        )
     if type(spark_type) not in _ARROW_TYPES:
         raise UnsupportedTableFeature(
-            f"column {column!r} has Spark's type {spark_type.simpleString()}, which is not "
-            "supported",
+            f"column {column!r} is {spark_type.simpleString()}, a type that is not supported",
             hint="Cast the column before writing.",
         )
     return _ARROW_TYPES[type(spark_type)]

@@ -39,7 +39,7 @@ from pyhudi.errors import (
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.selection import choose
 from pyhudi.schema.table_schema import is_meta
-from pyhudi.spark.column_compatibility import missing_columns, resolve_name
+from pyhudi.spark.column_compatibility import match_names, missing_columns, resolve_name
 from pyhudi.spark.hudi_defaults import warn_of_defaults
 from pyhudi.spark.hudi_options import HUDIS_INDEX, OPERATION, TO_DELETE, WriteRequest
 from pyhudi.spark.option_conflicts import check_write_options
@@ -196,15 +196,16 @@ def _create(data: InputRows, request: WriteRequest, target: Target, *, replaces:
         _execute(as_upsert, request, target, "insert", rows)
         table.refresh()
 
-    key = _match_case(data, request.key or ())
+    key = match_names(request.key or (), data.columns, case=data.case)
     with data.separate_keyless(key) as rows:
         return create_and_fill(
             target.path,
             rows.data,
             fill,
             key=key or None,
-            partition_by=_match_case(data, request.partition_by or ()) or None,
-            order_by=_match_case(data, request.order_by or ()) or None,
+            partition_by=match_names(request.partition_by or (), data.columns, case=data.case)
+            or None,
+            order_by=match_names(request.order_by or (), data.columns, case=data.case) or None,
             type="mor" if request.type == "mor" else "cow",
             version=request.version or NewTable.version,
             index=None,
@@ -361,17 +362,6 @@ def _match_partitions(pattern: str, existing: list[str]) -> list[str]:
         return [pattern]
     pattern_of_paths = re.compile(".*".join(map(re.escape, pattern.split(star))), re.DOTALL)
     return [path for path in existing if pattern_of_paths.fullmatch(path)]
-
-
-def _match_case(data: InputRows, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return column names, with or without types, in the case that the data use."""
-    result = []
-    for name in names:
-        column, colon, key_type = name.partition(":")
-        top, dot, rest = column.partition(".")
-        match = resolve_name(top, data.columns, case=data.case) or top
-        result.append(f"{match}{dot}{rest}{colon}{key_type}")
-    return tuple(result)
 
 
 @dataclass(frozen=True)

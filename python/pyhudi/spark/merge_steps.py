@@ -26,7 +26,11 @@ from pyhudi.input.decode_encodings import check_names
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.spark.assigned_frame import AssignedFrame
-from pyhudi.spark.column_compatibility import check_set_zones, check_zones
+from pyhudi.spark.column_compatibility import (
+    check_set_zones,
+    check_zones,
+    rename_columns,
+)
 from pyhudi.spark.executor_steps import (
     CachedFrames,
     RemoteContext,
@@ -265,13 +269,16 @@ def merge_by_key(
     context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
 ) -> Iterator[AssignedFrame]:
     """Yield the rows that the clauses produce; raises as `write.merge.merge` does."""
+    columns = data_schema(context.schema.arrow)
+    config = context.config
+    keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    # Expressions of clauses name the other columns as the source does.
+    sets_all = any(clause.action != "delete" and clause.values is None for clause in clauses)
+    frame = rename_columns(frame, columns.names if sets_all else keys)
     source_schema = arrow_schema(frame)
     check_names(source_schema)
     empty = source_schema.empty_table()
     add_source_keys(context, empty)
-    columns = data_schema(context.schema.arrow)
-    config = context.config
-    keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     check_zones(frame, (field for field in columns if field.name in keys))
     renamed = [field.with_name(f"_pyhudi_source_{at}") for at, field in enumerate(source_schema)]
     source = Source(

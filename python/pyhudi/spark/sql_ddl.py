@@ -18,12 +18,15 @@ from pyhudi.config.log import warn
 from pyhudi.config.new_table_properties import NewTable
 from pyhudi.config.property_names import HIVE_STYLE
 from pyhudi.errors import ConfigError, MaintenanceWarning
+from pyhudi.input.semi_structured import is_variant, variant
+from pyhudi.input.vectors import VectorType, is_vector
 from pyhudi.metadata.index_definitions import index_definitions
-from pyhudi.spark.create import ddl_schema
+from pyhudi.spark.column_compatibility import match_case
 from pyhudi.spark.delta_style_dml import ChangingTable
 from pyhudi.spark.delta_style_table import SparkHudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_options import WriteRequest
+from pyhudi.spark.new_columns import ddl_schema
 from pyhudi.spark.sql_tables import TableLocation, register_name, warehouse_location
 from pyhudi.spark.to_dataframe import frame_of_rows
 from pyhudi.spark.types import spark_schema, wire_schema
@@ -84,18 +87,26 @@ def create(
             raise ConfigError(
                 f"{statement.table} has no columns", hint="Declare them, or AS SELECT."
             )
-        data: Any = _partitions_last(ddl_schema(spark, declared), statement.partition_by)
+        columns = ddl_schema(spark, declared)
+        partition_by = match_case(spark, statement.partition_by, columns.names)
+        data: Any = _partitions_last(columns, partition_by)
     else:
         frame = spark.sql(query)
-        names = [n for n in frame.columns if n not in statement.partition_by]
-        data = frame.select(*(sf.col(f"`{n}`") for n in [*names, *statement.partition_by]))
+        partition_by = match_case(spark, statement.partition_by, frame.columns)
+        names = [n for n in frame.columns if n not in partition_by]
+        data = frame.select(*(sf.col(f"`{n}`") for n in [*names, *partition_by]))
+
+    def in_case(columns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        names = data.names if isinstance(data, pa.Schema) else data.columns
+        return None if columns is None else match_case(spark, columns, names)
+
     create_and_fill(
         uri,
         data,
         None,
-        key=request.key,
-        partition_by=statement.partition_by or request.partition_by,
-        order_by=request.order_by,
+        key=in_case(request.key),
+        partition_by=partition_by or in_case(request.partition_by),
+        order_by=in_case(request.order_by),
         type="mor" if request.type == "mor" else "cow",
         version=request.version or NewTable.version,
         index=None,
@@ -134,7 +145,7 @@ def run(spark: SparkSession, statement: TableChange, table: HudiTable) -> WriteR
         case SetProperties():
             table.set_properties(statement.properties)
         case CreateIndex():
-            _create_index(table, statement)
+            _create_index(spark, table, statement)
         case DropIndex():
             if not statement.if_exists or statement.name in _index_names(table):
                 table.drop_index(statement.name)
@@ -196,6 +207,7 @@ def partition_values(
 ) -> dict[str, Any]:
     """Return the values of a PARTITION clause."""
     fields = table.config.partition_fields
+    spec = dict(zip(match_case(spark, spec, fields), spec.values(), strict=True))
     if set(spec) != set(fields) or None in spec.values():
         raise ConfigError(
             f"PARTITION names {', '.join(spec)}",
@@ -211,10 +223,10 @@ def partition_values(
 
 def _alter(spark: SparkSession, table: HudiTable, changes: Iterable[ColumnChange]) -> WriteResult:
     builder = table.alter()
-    for change in changes:
+    for change in (_in_case_of(table, spark, change) for change in changes):
         match change.action:
             case "add":
-                data_type = ddl_schema(spark, f"c {change.value}").field("c").type
+                data_type = _type_of(spark, change)
                 builder = builder.add_column(
                     change.column,
                     data_type,
@@ -227,7 +239,7 @@ def _alter(spark: SparkSession, table: HudiTable, changes: Iterable[ColumnChange
             case "drop":
                 builder = builder.drop_column(change.column)
             case "type":
-                data_type = ddl_schema(spark, f"c {change.value}").field("c").type
+                data_type = _type_of(spark, change)
                 builder = builder.change_type(change.column, data_type)
             case "comment":
                 builder = builder.set_doc(change.column, change.value)
@@ -238,10 +250,29 @@ def _alter(spark: SparkSession, table: HudiTable, changes: Iterable[ColumnChange
     return builder.execute()
 
 
-def _create_index(table: HudiTable, statement: CreateIndex) -> None:
+def _in_case_of(table: HudiTable, spark: SparkSession, change: ColumnChange) -> ColumnChange:
+    """Return a change that names its column as the table does."""
+    is_new = change.action == "add" and "." not in change.column
+    names = table.schema.names
+    (column,) = (change.column,) if is_new else match_case(spark, [change.column], names)
+    (after,) = (None,) if change.after is None else match_case(spark, [change.after], names)
+    return replace(change, column=column, after=after)
+
+
+def _type_of(spark: SparkSession, change: ColumnChange) -> pa.DataType:
+    """Return the type of a changed column, as `HudiTable.alter` takes it."""
+    name = change.column.rpartition(".")[2].replace("`", "``")
+    (field,) = ddl_schema(spark, f"`{name}` {change.value}")
+    if is_vector(field):
+        return VectorType(field.type)
+    return variant() if is_variant(field) else field.type
+
+
+def _create_index(spark: SparkSession, table: HudiTable, statement: CreateIndex) -> None:
     """Create an index. Without USING it is a secondary index, as in Hudi 1.1 and later."""
     if statement.if_not_exists and statement.name in _index_names(table):
         return
+    columns = match_case(spark, statement.columns, table.schema.names)
     options = {name.lower(): value for name, value in statement.options.items()}
     function = options.pop("expr", None)
     kind = statement.index_type.lower() or "secondary_index"
@@ -252,13 +283,13 @@ def _create_index(table: HudiTable, statement: CreateIndex) -> None:
     elif kind == "secondary_index" or function is not None:
         table.create_index(
             kind,
-            statement.columns,
+            columns,
             name=statement.name,
             function=function,
             options=options or None,
         )
     else:
-        table.create_index(kind, statement.columns)
+        table.create_index(kind, columns)
 
 
 def _indexes(table: HudiTable) -> list[tuple[str, str, str]]:

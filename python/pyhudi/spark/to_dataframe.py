@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyhudi.api.changes import Changes, Diff, diff_rows
 from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan
-from pyhudi.api.table import open_table
+from pyhudi.api.table import HudiTable, open_table
 from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.query.change_reader import change_task, diff_task, pair_moved_rows
@@ -30,6 +30,7 @@ from pyhudi.slices.task_packing import (
     split_tasks,
     task_size,
 )
+from pyhudi.spark.column_compatibility import match_case
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.pushdown_frame import plan_frame
 from pyhudi.spark.scan_frame import estimate_bytes_read, estimate_size, pack_sizes
@@ -136,7 +137,8 @@ def read(
     Args:
         spark: a classic or Spark Connect session of PySpark 3.5 or 4.x.
         uri: location of the table, a path or a `file://` URI that driver and executors share.
-        columns: names in the order of the result; all columns by default.
+        columns: names in the order of the result; all columns by default. As in a `select`,
+            `spark.sql.caseSensitive` decides if their case matters.
         where: a SQL expression, a pyarrow expression, or filter tuples; applied in the tasks.
         limit: maximum number of rows.
         meta_fields: include Hudi's meta columns, in front.
@@ -161,7 +163,7 @@ def read(
         uri, engine=engine, storage_options=storage_options, options=options, as_of=as_of
     )
     scan = table.scan(
-        columns,
+        _in_case_of(table, spark, columns),
         where,
         limit=limit,
         meta_fields=meta_fields,
@@ -187,4 +189,14 @@ def read_incremental(
     """
     engine = SparkEngine(spark)
     table = open_table(uri, engine=engine, storage_options=storage_options, options=options)
-    return frame_of(table.incremental(start, end, **kwargs))
+    columns = _in_case_of(table, spark, kwargs.pop("columns", None))
+    return frame_of(table.incremental(start, end, columns=columns, **kwargs))
+
+
+def _in_case_of(
+    table: HudiTable, spark: SparkSession, columns: Sequence[str] | None
+) -> Sequence[str] | None:
+    """Return requested columns under the table's names; a scan refuses other values."""
+    if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
+        return columns
+    return list(match_case(spark, columns, table.schema.names))

@@ -166,6 +166,7 @@ def _wire_plain(data_type: pa.DataType, column: str) -> pa.DataType:
         return pa.binary()
     if at.is_date64(data_type):
         return pa.date32()
+    # Spark has a TIME type from 4.1 on, and up to 4.3 does not enable it.
     raise UnsupportedTableFeature(
         f"column {column!r} has the type {data_type}, and Spark has no type for it",
         hint="Select the other columns with `columns`.",

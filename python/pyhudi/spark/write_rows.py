@@ -24,7 +24,7 @@ from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.spark.assigned_frame import AssignedFrame
-from pyhudi.spark.column_compatibility import check_zones
+from pyhudi.spark.column_compatibility import check_zones, rename_columns
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.executor_steps import (
     CachedFrames,
@@ -271,6 +271,7 @@ def read_keyed_rows(
 
     limit: bytes that a task may use.
     """
+    data = rename_columns(data, context.schema.arrow.names)
     check_zones(data, context.schema.arrow)
     empty = arrow_schema(data).empty_table()
     context, _ = context.evolve(empty, schema_mode)
@@ -287,6 +288,7 @@ def read_keyed_rows(
 @contextmanager
 def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedRows]:
     """Yield the rows of a delete by key, assigned; see `read_delete_keys`."""
+    keys = rename_columns(keys, context.schema.arrow.names)
     check_zones(keys, context.schema.arrow)
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
