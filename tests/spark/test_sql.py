@@ -100,6 +100,8 @@ def test_sql_value_is_cast_for_its_clause_only(spark: SparkSession, trips: Path)
         ("CALL run_clean()", ConfigError, "needs table or path"),
         ("CALL run_clean(table => 'nowhere')", ConfigError, "nowhere is not a Hudi table"),
         ("DESCRIBE HISTORY nowhere", ConfigError, "nowhere is not a Hudi table"),
+        ("SELECT * FROM as_of('trips')", ConfigError, "as_of needs a table, and a time"),
+        ("SELECT * FROM as_of('nowhere', '2026')", ConfigError, "nowhere is not a Hudi table"),
         ("SELECT * FROM hudi_table_changes('trips', 'x', 'y')", ConfigError, "latest_state or cdc"),
     ],
 )
@@ -119,6 +121,9 @@ def test_sql_reads_earlier_snapshots_and_changes(spark: SparkSession, trips: Pat
     sql(spark, "DELETE FROM trips WHERE id = 'a'")
     assert rows(spark, f"SELECT id FROM trips TIMESTAMP AS OF '{first}' t") == [("a",), ("b",)]
     assert rows(spark, f"SELECT id FROM hudi.`{trips}` VERSION AS OF {first}") == [("a",), ("b",)]
+    before = f"SELECT a.id FROM as_of('trips', {first}) a WHERE a.n < (SELECT max(n) FROM trips)"
+    assert rows(spark, before) == [("a",)]
+    assert rows(spark, f"SELECT id FROM as_of('{trips}', '{first}')") == [("a",), ("b",)]
     assert rows(spark, f"SELECT trips.id FROM trips JOIN hudi.`{trips}` x ON x.id = trips.id") == [
         ("b",)
     ]
@@ -149,6 +154,15 @@ def test_sql_alters_columns(spark: SparkSession, trips: Path) -> None:
     sql(spark, "ALTER TABLE trips RENAME COLUMN fare TO price")
     sql(spark, "ALTER TABLE trips DROP COLUMN k")
     assert pyhudi.open_table(trips).schema.names == ["id", "tags", "price", "n", "city"]
+
+
+def test_sql_drop_partition_ignores_missing_ones(spark: SparkSession, trips: Path) -> None:
+    """As Hudi does, with IF EXISTS and without."""
+    sql(spark, "ALTER TABLE trips DROP PARTITION (city = 'none')")
+    sql(spark, "ALTER TABLE trips DROP IF EXISTS PARTITION (city = 'none')")
+    sql(spark, "ALTER TABLE trips DROP PARTITION (city = 'none'), PARTITION (city = 'rome')")
+    assert rows(spark, "SELECT id FROM trips") == [("a",)]
+    assert not pyhudi.open_table(trips).check().findings
 
 
 def test_sql_creates_and_drops_indexes(spark: SparkSession, trips: Path) -> None:

@@ -70,6 +70,13 @@ def test_find_tables_takes_table_functions() -> None:
     assert replace_tables(sql, [reference], lambda _: "v") == "SELECT * FROM `v` c"
 
 
+def test_find_tables_takes_as_of_as_a_function_only() -> None:
+    (reference, table) = find_tables("SELECT * FROM as_of('trips', 20240101000000000) a, as_of")
+    assert (reference.function, str(reference.table)) == ("as_of", "trips")
+    assert reference.arguments == (20240101000000000,)
+    assert (table.function, str(table.table)) == (None, "as_of")
+
+
 @pytest.mark.parametrize(
     ("sql", "replaced"),
     [

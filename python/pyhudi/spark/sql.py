@@ -224,13 +224,10 @@ class _SqlRunner:
         """Return the rows of a table, or of a function about it."""
         where: dict[str, Any] = {"storage_options": location.storage_options}
         match reference.function:
-            case None:
+            case None | "as_of":
+                as_of = reference.as_of if reference.function is None else _as_of(reference)
                 return read(
-                    self.spark,
-                    location.uri,
-                    as_of=reference.as_of,
-                    options=location.options,
-                    **where,
+                    self.spark, location.uri, as_of=as_of, options=location.options, **where
                 )
             case "hudi_table_changes":
                 return read_by_options(
@@ -288,6 +285,18 @@ def _name_of_source(source: str) -> str | None:
         return None
     (reference,) = find_tables(f"TABLE {source}")
     return None if reference.table.path is not None else reference.table.parts[-1]
+
+
+def _as_of(reference: TableReference) -> str:
+    """Return the time or instant that the function `as_of` reads a table at."""
+    arguments = reference.arguments
+    # A bool is an int.
+    if len(arguments) != 1 or type(arguments[0]) not in {str, int}:
+        raise ConfigError(
+            "as_of needs a table, and a time or an instant as a literal",
+            hint=f"as_of('{reference.table}', '2026-01-01')",
+        )
+    return str(arguments[0])
 
 
 def _range(arguments: tuple[Any, ...]) -> dict[str, str]:

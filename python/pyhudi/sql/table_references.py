@@ -14,8 +14,8 @@ from pyhudi.errors import ConfigError
 from pyhudi.sql.statements import TableName
 from pyhudi.sql.tokens import Tokens
 
-TABLE_FUNCTIONS = ("hudi_table_changes", "hudi_query_timeline", "hudi_filesystem_view")
-"""Functions of Hudi's SQL that return the rows of a query about a table."""
+TABLE_FUNCTIONS = ("as_of", "hudi_table_changes", "hudi_query_timeline", "hudi_filesystem_view")
+"""Functions that return the rows of a query about a table: those of Hudi's SQL, and `as_of`."""
 
 _BEFORE_TABLE = frozenset({"", "(", "UNION", "ALL", "DISTINCT", "EXCEPT", "MINUS", "INTERSECT"})
 """Words before a query `TABLE trips`; after others, TABLE belongs to a statement."""
