@@ -66,6 +66,40 @@ def test_delete_and_update_take_conditions_of_spark(
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_delete_by_comparisons_shuffles_nothing(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """The tasks that read the rows find their keys; a second job writes the files."""
+    base = made_with_unique_keys(tmp_path / "t", kind=kind)
+    table = SparkHudiTable.forPath(spark, base)
+    assert table.delete(sf.col("v").eqNullSafe(1) & (sf.col("id") < "k3")).rows_deleted == 3
+    assert content(base) == [("k3", 1), ("k4", 1), ("k5", 1)]
+    assert len(jobs_of_changes(spark, base)) <= 3
+    assert not table.delete("v > 7").committed
+
+
+def test_delete_of_many_keys_shuffles_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delta_style_dml, "_MAX_KEY_BYTES", 2)
+    base = made_with_unique_keys(tmp_path / "t")
+    assert SparkHudiTable.forPath(spark, base).delete("id < 'k3'").rows_deleted == 3
+    assert content(base) == [("k3", 1), ("k4", 1), ("k5", 1)]
+    assert len(jobs_of_changes(spark, base)) > 3
+
+
+def made_with_unique_keys(base: Path, **more: Any) -> Path:
+    """A table whose commits prove that each key is in it once: an insert does not."""
+    TABLE.make(base, **more).upsert(TABLE.rows(range(6)))
+    return base
+
+
+def jobs_of_changes(spark: SparkSession, base: Path) -> list[int]:
+    group = f"pyhudi change: {pyhudi.open_table(base).uri}"
+    return list(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_merge_applies_first_matching_clause(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:

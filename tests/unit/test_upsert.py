@@ -16,6 +16,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.timeline import Timeline
 from pyhudi.txn.result import WriteResult
+from pyhudi.write.update_delete import TooManyKeysError, delete
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack
@@ -151,6 +152,15 @@ NOTHING: dict[str, Callable[[HudiTable], WriteResult]] = {
     "delete_partitions": lambda table: table.delete_partitions(["nowhere"]),
     "merge_schema": lambda table: table.upsert(TABLE.rows("", v=2), schema_mode="merge"),
 }
+
+
+def test_delete_raises_before_it_writes_if_keys_have_too_many_bytes(tmp_path: Path) -> None:
+    """A driver of Spark has no room for all keys of a table."""
+    table = TABLE.make(tmp_path, first="abc")
+    with pytest.raises(TooManyKeysError):
+        delete(table, "id < 'c'", max_key_bytes=1)
+    assert len(table.refresh().state.timeline.commits) == 1
+    assert delete(table, "id < 'c'", max_key_bytes=1 << 20).rows_deleted == 2
 
 
 @pytest.mark.parametrize("verb", NOTHING)

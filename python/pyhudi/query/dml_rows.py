@@ -40,6 +40,8 @@ class FindTask:
     """Reads their record keys."""
     copies: KeySource | None
     """Reads duplicates; None if keys are unique."""
+    max_key_bytes: int | None = None
+    """Maximum bytes of keys to return; None for any number."""
 
 
 def count_updated(task: FindTask, _attempt: Attempt) -> int:
@@ -59,13 +61,16 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
     return count
 
 
-def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bool]:
+def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bool] | None:
     """Return the keys of the rows to delete, each once, and whether there are duplicates.
 
-    Raises `SchemaMismatch` if not all duplicates are to be deleted.
+    None if the keys have too many bytes. Raises `SchemaMismatch` if not all duplicates are to be
+    deleted.
     """
     all_keys = _keys(task.read)
     keys = all_keys.unique()
+    if task.max_key_bytes is not None and keys.nbytes > task.max_key_bytes:
+        return None
     if task.copies is None:
         return keys, False
     duplicates = find_duplicate_keys(task.copies, task.read.slice, keys)

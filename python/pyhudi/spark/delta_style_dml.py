@@ -8,10 +8,11 @@ try holds the table's lock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
@@ -21,6 +22,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, retryable_conflict
 from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.schema.payloads import field_merge
+from pyhudi.spark.column_sql import sql_of
 from pyhudi.spark.delta_style_merge_frame import (
     CLAUSE,
     MOVED,
@@ -33,6 +35,7 @@ from pyhudi.spark.delta_style_merge_frame import (
 )
 from pyhudi.spark.executor_steps import CachedFrames, collect, job_group
 from pyhudi.spark.merge_steps import merge_by_key
+from pyhudi.spark.source_filters import FilterTuple, conjuncts_of, is_comparable
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.write_rows import assign_deletes
 from pyhudi.timeline.key_uniqueness import keys_are_unique
@@ -43,8 +46,12 @@ from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.row_protocols import AssignedRows
+from pyhudi.write.update_delete import TooManyKeysError, delete
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
+
+_MAX_KEY_BYTES = 64 * 1024 * 1024
+"""Maximum bytes of keys that go through the driver; Spark shuffles more of them."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +94,42 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
     """
     handle = HudiTable(table.storage, table.engine, table.options)
     merge_target = _merge_target(handle, change)
-    target = frame_of(handle.scan())
-    spark = target.sparkSession
-    with job_group(spark, f"pyhudi change: {table.storage.uri}"), CachedFrames() as keep:
+    scan = handle.scan()
+    target = frame_of(scan)
+    with job_group(target.sparkSession, f"pyhudi change: {table.storage.uri}"):
+        where = _filter_of_delete(change, scan.shown)
+        if where and keys_are_unique(handle.state.timeline):
+            with suppress(TooManyKeysError):
+                return delete(table, list(where), max_key_bytes=_MAX_KEY_BYTES)
+        return _write_changes(table, handle, target, merge_target, change)
+
+
+def _filter_of_delete(change: Change, schema: pa.Schema) -> tuple[FilterTuple, ...]:
+    """Return the condition of a delete that pyhudi evaluates as Spark does; () if it may not.
+
+    The tasks that read the rows find their keys then: nothing is shuffled.
+    """
+    if change.source is not None or [clause.action for clause in change.clauses] != ["delete"]:
+        return ()
+    conjuncts = conjuncts_of(sql_of(change.clauses[0].condition) or "")
+    is_exact = conjuncts.complete and all(
+        is_comparable(triple, schema) for triple in conjuncts.tuples
+    )
+    return conjuncts.tuples if is_exact else ()
+
+
+def _write_changes(
+    table: WritableTable,
+    handle: HudiTable,
+    target: DataFrame,
+    merge_target: MergeTarget,
+    change: Change,
+) -> WriteResult:
+    """Have Spark compute what changes, and write it. Raises as `apply_change` does.
+
+    handle: the table whose rows are the target.
+    """
+    with CachedFrames() as keep:
         clauses = resolve_clauses(target, change.source, merge_target, change.clauses)
         _check_sequence(handle.config, clauses)
         frame = merge_frame(target, change.source, change.condition, merge_target, clauses)

@@ -206,6 +206,18 @@ class FrameRows:
         """Tag rows with an index that is searched by key."""
         return self.assign(LookUp(remote, self.schema, find, self.counts_existing))
 
+    def for_deletes(self) -> tuple[FrameRows, list[str]]:
+        """Return the keys to delete in the recovered table, and the paths of their partitions.
+
+        If all partitions are searched by key, the lookup needs neither computed rows nor paths.
+        """
+        index = self.context.index
+        by_key = index.is_global and index.finds_by_key(any_partition=True)
+        if not by_key or tagging.may_miss_duplicates(self.context):
+            return self.read()
+        rows = self.after_recovery()
+        return (rows.cache() if tagging.may_miss_duplicates(rows.context) else rows), []
+
     def tag_deletes(self, paths: list[str] | None) -> FrameRows:
         """Tag keys to be deleted with their locations. paths: None to search all partitions."""
         index = self.context.index
@@ -297,7 +309,7 @@ def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedR
         keyed = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
         if context.options.combine_deletes:
             keyed = keyed.dropDuplicates([RECORD_KEY, PARTITION_PATH])
-        rows, paths = FrameRows(context, keep, keyed, empty.schema).read()
+        rows, paths = FrameRows(context, keep, keyed, empty.schema).for_deletes()
         yield rows.tag_deletes(paths if in_partitions else None).count_by_file()
 
 

@@ -43,28 +43,41 @@ from pyhudi.write.write_context import WritableTable, WriteContext, retry_if_sta
 _FIND = "find rows"
 
 
+class TooManyKeysError(Exception):
+    """The keys to delete exceed the caller's limit."""
+
+
 def delete(
     table: WritableTable,
     where: Any,
     *,
     clock: Clock | None = None,
     memory_limit: int | None = None,
+    max_key_bytes: int | None = None,
 ) -> WriteResult:
     """Delete the rows that match a filter.
 
-    where: as `HudiTable.scan` takes it. The keys of the rows must fit in memory. Raises
-    `ConfigError` and `SchemaMismatch` for an invalid filter, `SchemaMismatch` if a file has
-    duplicates of their keys that do not match the filter; otherwise as `upsert` does.
+    where: as `HudiTable.scan` takes it. max_key_bytes: maximum bytes of the keys, which must fit in
+    memory. Raises `TooManyKeysError` before anything is written if they have more, `ConfigError`
+    and `SchemaMismatch` for an invalid filter, `SchemaMismatch` if a file has duplicates of their
+    keys that do not match the filter; otherwise as `upsert` does.
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "delete", appends=False)
     tasks = _plan(context, where, (RECORD_KEY,))
     source = duplicate_key_source(context)
-    finds = [FindTask(task, source) for task in tasks]
-    keys_by_task = context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND)
-    changed = [
-        (task.slice, *keys) for task, keys in zip(tasks, keys_by_task, strict=True) if len(keys[0])
-    ]
+    task_bytes = None if max_key_bytes is None else max_key_bytes // max(len(tasks), 1)
+    finds = [FindTask(task, source, task_bytes) for task in tasks]
+    changed = []
+    for task, keys in zip(
+        tasks,
+        context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND),
+        strict=True,
+    ):
+        if keys is None:
+            raise TooManyKeysError
+        if len(keys[0]):
+            changed.append((task.slice, *keys))
     groups = current_groups(context, [slice_ for slice_, _, _ in changed])
     deletes = {number: DeletedKeys(keys) for number, (_, keys, _) in enumerate(changed)}
     duplicates = [number for number, (_, _, has_duplicates) in enumerate(changed) if has_duplicates]
