@@ -76,7 +76,7 @@ def test_run_broadcasts_shared_state_once() -> None:
 def test_run_leaves_spark_little_to_do_around_tasks(engine: SparkEngine) -> None:
     """Spark collects garbage and invalidates import caches in the worker of every task.
 
-    It would visit some 200,000 objects of modules, and read its own archives again.
+    It would visit some 90,000 objects of modules, and read its own archives again.
     """
     for objects, archives in engine.run(measure_upkeep, range(4)):
         assert objects < 20_000

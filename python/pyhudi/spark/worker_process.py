@@ -1,7 +1,7 @@
 """Makes Spark's own work between the tasks of a Python worker cheap.
 
-A worker runs many small tasks. Without this module, Spark's own work between them took more
-processor time than pyhudi's: a tenth of a second a task.
+A worker runs many small tasks. Spark's own work between them took more processor time than that of
+pyhudi: a tenth of a second a task.
 """
 
 from __future__ import annotations
