@@ -398,7 +398,7 @@ def test_diff_compares_in_parts_above_memory_limit(name: str, golden: GoldenTabl
     table = open_golden(golden, name)
     times = instants(table)
     whole = table.diff(times[0], times[-1])
-    parts = replace(whole, held_bytes=100_000)
+    parts = replace(whole, buffer_bytes=100_000)
     assert len(parts.tasks) >= len(whole.tasks) > 0
     assert sorted_rows(parts) == sorted_rows(whole)
 

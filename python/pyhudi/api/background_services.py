@@ -87,7 +87,7 @@ class BackgroundServices:
             raise error
 
     def stop(self) -> None:
-        """Begin no further service, and wait until that which runs is done."""
+        """Begin no further service, and wait for the running one."""
         with self._changed:
             self._is_stopped = True
         try:

@@ -94,13 +94,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most of one commit. One batch may exceed rows and bytes; then it is alone."""
+    """The limits of one commit. A batch above rows or bytes has a commit of its own."""
 
     rows: int
     seconds: float | None
     """How long the first batch of a commit waits for others; None: see `BatchQueue.expect`."""
     bytes: int
-    """Also of the batches that wait."""
+    """It also limits the batches that wait."""
 
 
 class BatchQueue:
@@ -124,8 +124,8 @@ class BatchQueue:
     ) -> None:
         """Add a batch at the end.
 
-        blocks: wait until there is room, at most `timeout` seconds. in_line: return at once all the
-        same; the batch is admitted when there is room. Raises `WriterTimeout` without room, and
+        blocks: wait until there is room, at most `timeout` seconds. in_line: return immediately
+        instead; the batch is admitted when there is room. Raises `WriterTimeout` without room, and
         `ConfigError` once the queue is closed.
         """
         with self._changed:
@@ -233,7 +233,7 @@ class BatchQueue:
 
     @contextmanager
     def hurry(self) -> Iterator[None]:
-        """A block in which no batch waits for others."""
+        """Let no batch wait for others while the block runs."""
         with self._changed:
             self._hurrying += 1
             self._changed.notify_all()

@@ -29,7 +29,7 @@ from pyhudi.query.commit_range import (
     range_bounds,
 )
 from pyhudi.query.diff import plan_diff
-from pyhudi.query.row_pairing import HELD_BYTES, MatchTask, image_schema
+from pyhudi.query.row_pairing import BUFFER_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import format_expression
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -118,7 +118,7 @@ class Changes(Outputs):
 
         return changes_html(self)
 
-    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
+    def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
         limit = self.request.limit
         return self._stream(max_rows if limit is None else min(max_rows, limit))
 
@@ -139,7 +139,7 @@ class Diff(Outputs):
     before: TableSnapshot
     after: TableSnapshot
     engine: Engine
-    held_bytes: int = HELD_BYTES
+    buffer_bytes: int = BUFFER_BYTES
     """About how much of the older side is in memory concurrently: once for each file group that is
     compared, and once more for records that moved between groups."""
     log_bytes: int | None = None
@@ -156,7 +156,7 @@ class Diff(Outputs):
 
         Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice.
         """
-        return plan_diff(self.before, self.after, self.held_bytes, self.log_bytes)
+        return plan_diff(self.before, self.after, self.buffer_bytes, self.log_bytes)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream.
@@ -178,7 +178,7 @@ class Diff(Outputs):
         rows = stream(self.engine, diff_task, self.tasks, diff_rows(self.after), label)
         both = any(task.before for task in self.tasks) and any(task.after for task in self.tasks)
         paired: Iterator[pa.RecordBatch] = (
-            pair_moved_rows(rows, self.held_bytes) if both else iter(rows)
+            pair_moved_rows(rows, self.buffer_bytes) if both else iter(rows)
         )
         names = self.schema.names
         return pa.RecordBatchReader.from_batches(
@@ -258,7 +258,7 @@ def new_diff(
     before, after = table_as_of(table, a), table_as_of(table, b)
     share = task_memory(memory_limit, engine)
     # The size of buffered rows is overestimated, so they may take the whole share.
-    buffer_bytes = HELD_BYTES if memory_limit is None else share
+    buffer_bytes = BUFFER_BYTES if memory_limit is None else share
     return Diff(before, after, engine, buffer_bytes, share // _TASK_PARTS)
 
 

@@ -121,7 +121,11 @@ class NewDirectories:
     def __init__(self, storage: Storage) -> None:
         """Record the existing directories."""
         self._base = None if is_remote(storage.uri) else Path(storage.native.uri)
-        self._earlier = set() if self._base is None else {*_above(self._base), *_below(self._base)}
+        self._earlier = (
+            set()
+            if self._base is None
+            else {*_existing_parents(self._base), *_subdirectories(self._base)}
+        )
 
     def had(self, folder: str) -> bool:
         """Return whether a directory existed before, by its path within the location."""
@@ -131,18 +135,18 @@ class NewDirectories:
         """Remove directories that did not exist before and are empty."""
         if self._base is None:
             return
-        for folder in (*_below(self._base), *_above(self._base)):
+        for folder in (*_subdirectories(self._base), *_existing_parents(self._base)):
             if folder not in self._earlier:
                 with suppress(OSError):
                     folder.rmdir()
 
 
-def _below(base: Path) -> Iterator[Path]:
+def _subdirectories(base: Path) -> Iterator[Path]:
     """Yield the directories below one, the deepest first."""
     for folder, names, _ in os.walk(base, topdown=False):
         yield from (Path(folder, name) for name in names)
 
 
-def _above(base: Path) -> Iterator[Path]:
+def _existing_parents(base: Path) -> Iterator[Path]:
     """Yield a directory and its parents if they exist, the deepest first."""
     return (folder for folder in (base, *base.parents) if folder.is_dir())

@@ -39,11 +39,11 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
     """
 
     def __init__(
-        self, scan: Scan, *, kept: pc.Expression | None = None, sql_floats: bool = False
+        self, scan: Scan, *, row_filter: pc.Expression | None = None, sql_floats: bool = False
     ) -> None:
         """Wrap the rows of a scan that a filter keeps.
 
-        kept: the filter. sql_floats: filters compare floating-point numbers as SQL does; see
+        row_filter: the filter. sql_floats: filters compare floating-point numbers as SQL does; see
         `predicate_comparisons.py`.
         """
         # For pyarrow's C++ code the dataset is one missing file, so that it raises an error.
@@ -53,11 +53,11 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
         absent = pds.FileSystemDataset([fragment], scan.schema, ipc, files)
         super().__init__(scan.schema, [absent])
         self._scan = scan
-        self._kept = kept
+        self._row_filter = row_filter
         self._sql_floats = sql_floats
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._scan, self._kept, self._sql_floats)
+        return _rebuild, (self._scan, self._row_filter, self._sql_floats)
 
     def __repr__(self) -> str:
         return f"<HudiDataset of {self._scan!r}>"
@@ -70,14 +70,14 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
         **_hints: Any,
     ) -> pds.Scanner:
         """Return a scanner that reads the requested rows once; nothing is read before."""
-        both = _both(self._kept, filter)
+        both = _combine_filters(self._row_filter, filter)
         return _scanner(self._scan, columns, both, batch_size, sql_floats=self._sql_floats)
 
     def filter(self, expression: pc.Expression) -> HudiDataset:
         """Return the dataset of the rows that a filter keeps."""
-        both = _both(self._kept, expression)
+        both = _combine_filters(self._row_filter, expression)
         _where(both, self.schema, sql_floats=self._sql_floats)
-        return HudiDataset(self._scan, kept=both, sql_floats=self._sql_floats)
+        return HudiDataset(self._scan, row_filter=both, sql_floats=self._sql_floats)
 
     def count_rows(
         self,
@@ -94,14 +94,14 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
     ) -> Iterator[HudiFragment]:
         """Return a fragment for each file slice that can hold a row that the filter keeps."""
         if self._scan.request.limit is not None:
-            yield HudiFragment(self._scan, self._kept, sql_floats=self._sql_floats)
+            yield HudiFragment(self._scan, self._row_filter, sql_floats=self._sql_floats)
             return
-        both = _both(self._kept, filter)
+        both = _combine_filters(self._row_filter, filter)
         where = _where(both, self.schema, sql_floats=self._sql_floats)
         for part in push_into_scan(self._scan, self.schema.names, where).splits():
             # A fragment's rows are not filtered until its scanner gets the filter.
             whole = with_filter(part, self.schema.names, self._scan.request.where)
-            yield HudiFragment(whole, self._kept, sql_floats=self._sql_floats)
+            yield HudiFragment(whole, self._row_filter, sql_floats=self._sql_floats)
 
     def sort_by(self, sorting: Any, **options: Any) -> pds.InMemoryDataset:
         """Return all rows in an order, in memory."""
@@ -124,9 +124,11 @@ class HudiDataset(pds.UnionDataset):  # type: ignore[misc]  # pyarrow ships no t
 class HudiFragment:
     """A part of a `HudiDataset`, with what engines use of one: schema and scanners."""
 
-    def __init__(self, rows: Scan | Split, kept: pc.Expression | None, *, sql_floats: bool) -> None:
+    def __init__(
+        self, rows: Scan | Split, row_filter: pc.Expression | None, *, sql_floats: bool
+    ) -> None:
         self._rows = rows
-        self._kept = kept
+        self._row_filter = row_filter
         self._sql_floats = sql_floats
 
     @property
@@ -145,24 +147,26 @@ class HudiFragment:
         """Return a scanner that reads the requested rows once; nothing is read before."""
         if schema is not None and not schema.equals(self.physical_schema):
             raise ConfigError("a part of a HudiDataset has the dataset's schema and no other")
-        both = _both(self._kept, filter)
+        both = _combine_filters(self._row_filter, filter)
         return _scanner(self._rows, columns, both, batch_size, sql_floats=self._sql_floats)
 
-    def to_table(self, **wanted: Any) -> pa.Table:
+    def to_table(self, **request: Any) -> pa.Table:
         """Return the requested rows, in memory."""
-        return self.scanner(**wanted).to_table()
+        return self.scanner(**request).to_table()
 
-    def to_batches(self, **wanted: Any) -> Iterator[pa.RecordBatch]:
+    def to_batches(self, **request: Any) -> Iterator[pa.RecordBatch]:
         """Return the requested rows, batch by batch."""
-        batches: Iterator[pa.RecordBatch] = self.scanner(**wanted).to_batches()
+        batches: Iterator[pa.RecordBatch] = self.scanner(**request).to_batches()
         return batches
 
 
-def _rebuild(scan: Scan, kept: pc.Expression | None, sql_floats: bool) -> HudiDataset:
-    return HudiDataset(scan, kept=kept, sql_floats=sql_floats)
+def _rebuild(scan: Scan, row_filter: pc.Expression | None, sql_floats: bool) -> HudiDataset:
+    return HudiDataset(scan, row_filter=row_filter, sql_floats=sql_floats)
 
 
-def _both(first: pc.Expression | None, second: pc.Expression | None) -> pc.Expression | None:
+def _combine_filters(
+    first: pc.Expression | None, second: pc.Expression | None
+) -> pc.Expression | None:
     if first is None or second is None:
         return first if second is None else second
     return first & second
@@ -208,7 +212,7 @@ def _scanner(
         narrow = push_into_split(rows, read, where)
     else:
         narrow = push_into_scan(rows, read, where)
-    batches = pa.RecordBatchReader.from_batches(narrow.schema, _on_demand(narrow, batch_size))
+    batches = pa.RecordBatchReader.from_batches(narrow.schema, _read_lazily(narrow, batch_size))
     return pds.Scanner.from_batches(batches, columns=columns, filter=late_filter)
 
 
@@ -242,7 +246,7 @@ def _width(data_type: pa.DataType) -> int:
         return 1 << 20
 
 
-def _on_demand(rows: Outputs, batch_size: int | None) -> Iterator[pa.RecordBatch]:
+def _read_lazily(rows: Outputs, batch_size: int | None) -> Iterator[pa.RecordBatch]:
     """Yield batches of at most `batch_size` rows; planning waits for the first request."""
     for batch in rows.to_reader():
         size = batch_size or batch.num_rows

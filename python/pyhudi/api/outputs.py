@@ -163,9 +163,9 @@ class Outputs(LazyRows):
             ConfigError: `n` is negative or not a number, or the engine does not give Arrow streams.
         """
         check_limit(n)
-        return self._at_most(n).read_all()
+        return self._first_rows(n).read_all()
 
-    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
+    def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
         """Return the first rows as a stream."""
         return limit_rows(self.to_reader(), max_rows)
 

@@ -140,10 +140,10 @@ def _terms(node: Any, schema: pl.Schema) -> Iterator[Term]:
         case {"Column": str(name)}:
             yield name, "=", True
         case {"Function": {"input": [*inputs], "function": {"Boolean": function}}}:
-            yield from _of_function(function, inputs, schema)
+            yield from _function_terms(function, inputs, schema)
 
 
-def _of_function(function: Any, inputs: list[Any], schema: pl.Schema) -> Iterator[Term]:
+def _function_terms(function: Any, inputs: list[Any], schema: pl.Schema) -> Iterator[Term]:
     match function, inputs:
         case "IsNull", [{"Column": str(name)}]:
             yield name, "is null"
@@ -156,7 +156,7 @@ def _of_function(function: Any, inputs: list[Any], schema: pl.Schema) -> Iterato
             yield from _comparison_terms(name, ops[0], low, schema)
             yield from _comparison_terms(name, ops[1], high, schema)
         case (("IsIn" | {"IsIn": _}), [{"Column": str(name)}, among]):
-            yield from _among(name, _values(among, schema[name]))
+            yield from _list_terms(name, _values(among, schema[name]))
 
 
 def _comparison_terms(name: str, op: str, node: Any, schema: pl.Schema) -> Iterator[Term]:
@@ -165,7 +165,7 @@ def _comparison_terms(name: str, op: str, node: Any, schema: pl.Schema) -> Itera
         yield name, op, values[0]
 
 
-def _among(name: str, values: pl.Series | None) -> Iterator[Term]:
+def _list_terms(name: str, values: pl.Series | None) -> Iterator[Term]:
     """Yield conditions of a list; of a long one only its bounds, to save time in Python."""
     if values is None or values.is_empty():
         return
@@ -178,7 +178,7 @@ def _among(name: str, values: pl.Series | None) -> Iterator[Term]:
 
 def _values(node: Any, data_type: pl.DataType) -> pl.Series | None:
     """Return the values of a literal of a column's type; None if it is another, or has a null."""
-    if not _is_constant(node) or not _is_taken(data_type):
+    if not _is_constant(node) or not _is_supported(data_type):
         return None
     try:
         literal = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
@@ -190,12 +190,12 @@ def _values(node: Any, data_type: pl.DataType) -> pl.Series | None:
     same = values.dtype == data_type or (
         isinstance(data_type, pl.Decimal) and isinstance(values.dtype, pl.Decimal)
     )
-    if not same or values.null_count() or not _has_python(values):
+    if not same or values.null_count() or not _fits_python(values):
         return None
     return values
 
 
-def _has_python(values: pl.Series) -> bool:
+def _fits_python(values: pl.Series) -> bool:
     """Return whether Python can hold all values: its calendar has bounds."""
     try:
         _ = values.min(), values.max()
@@ -217,12 +217,12 @@ def _is_constant(node: Any) -> bool:
             return False
 
 
-def _is_taken(data_type: pl.DataType) -> bool:
+def _is_supported(data_type: pl.DataType) -> bool:
     """Return whether Python holds the values of a type unchanged."""
     if isinstance(data_type, pl.Datetime):
         return data_type.time_unit != "ns"
-    return data_type.is_integer() or data_type.is_float() or isinstance(data_type, _TAKEN)
+    return data_type.is_integer() or data_type.is_float() or isinstance(data_type, _SUPPORTED)
 
 
 # Without bytes: polars hides the length of fixed-size bytes, which compare with no others here.
-_TAKEN = (pl.String, pl.Boolean, pl.Date, pl.Decimal)
+_SUPPORTED = (pl.String, pl.Boolean, pl.Date, pl.Decimal)

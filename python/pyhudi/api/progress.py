@@ -27,7 +27,7 @@ Progress: TypeAlias = bool | Report
 
 def with_commit_metadata(
     table: WritableTable,
-    known: TableConfig,
+    previous: TableConfig,
     entries: Mapping[str, str] | None,
     commit_id: str | None,
     participants: tuple[CommitParticipant, ...] = (),
@@ -36,7 +36,7 @@ def with_commit_metadata(
 
     Raises `ConfigError` for entries that are not strings by name, or have a reserved name.
 
-    known: the table's properties, possibly out of date. entries: extra metadata of the commit.
+    previous: the table's properties, possibly out of date. entries: extra metadata of the commit.
     commit_id: id of the commit. participants: of this write, in addition to those of the table.
     """
     options = table.options
@@ -45,7 +45,7 @@ def with_commit_metadata(
     if commit_id is not None:
         options = with_commit_id(options, commit_id)
     handle = Handle(
-        table.storage, table.engine, options, previous_config=known, participants=participants
+        table.storage, table.engine, options, previous_config=previous, participants=participants
     )
     return Handle.of(handle, SystemClock())
 

@@ -228,7 +228,7 @@ class Scan(ScanOutputs):
 
         return scan_html(self)
 
-    def _at_most(self, max_rows: int) -> pa.RecordBatchReader:
+    def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
         limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
         rows = self._rows_of_keys()
         if rows is not None:

@@ -82,31 +82,31 @@ class ScanOutputs(Outputs):
     def read_blob(
         self, column: str, *, storage_options: Mapping[str, object] | None = None
     ) -> pa.RecordBatchReader:
-        """The rows with the bytes of a BLOB column in place of its structs.
+        """Return the rows with the bytes of a BLOB column instead of its structs.
 
-        Bytes of an INLINE BLOB are in the row. Those of an OUT_OF_LINE BLOB are read from the file
-        that its reference names: `length` bytes from `offset` on, or all of it if the reference has
-        neither. Hudi's SQL function `read_blob` gives the same. Files of other tables and people
-        can be named there: take references from writers that you trust.
+        The bytes of an INLINE BLOB are in the row. Those of an OUT_OF_LINE BLOB are read from the
+        file that its reference names: `length` bytes from `offset` on, or the whole file if the
+        reference has neither. Hudi's SQL function `read_blob` returns the same bytes. A reference
+        can name any file that you can read, so use references of writers that you trust only.
 
         Args:
-            column: a BLOB column, which the scan's columns need not have.
-            storage_options: of the buckets that references name. By default the table's own, where
-                the bucket is of the same provider, else those of the environment.
+            column: a BLOB column; the scan's columns need not include it.
+            storage_options: options for the buckets that references name. By default the table's
+                own for a bucket of the same provider, else those of the environment.
 
         Returns:
-            A stream of batches, in which the column is `binary`. A batch has 64 MiB of BLOBs at
-            most, unless a single one has more.
+            A stream of batches, in which the column is `binary`. A batch has at most 64 MiB of
+            BLOBs, unless a single BLOB is larger.
 
         Raises:
-            ConfigError: an argument does not fit; while the stream is read, a storage option is one
-                that a referenced bucket does not have.
+            ConfigError: an argument is wrong; or, while you read the stream, a referenced bucket
+                does not have a storage option.
             SchemaMismatch: there is no such BLOB column.
-            MissingFile: a referenced file does not exist; while the stream is read.
+            MissingFile: a referenced file does not exist; raised while you read the stream.
             CorruptTable: a referenced file is too short, or a BLOB has neither bytes nor a
-                reference; while the stream is read.
-            UnsupportedTableFeature: pyhudi has no storage of the kind that a reference names, or a
-                BLOB has 2 GiB or more; while the stream is read.
+                reference; raised while you read the stream.
+            UnsupportedTableFeature: pyhudi does not support the storage that a reference names, or
+                a BLOB has 2 GiB or more; raised while you read the stream.
         """
         from pyhudi.api.read_blob import blob_reader  # noqa: PLC0415 - few scans need it
 

@@ -44,7 +44,7 @@ def flat(column: pa.Array) -> pa.Array:
     data_type = column.type
     if pa.types.is_dictionary(data_type):
         return flat(column.dictionary_decode())
-    if _is_nested(data_type):
+    if pa.types.is_nested(data_type):
         return _json_values(column)
     return _base64(column) if is_binary(data_type) else column
 
@@ -77,7 +77,7 @@ def cell_text(column: pa.ChunkedArray) -> Sequence[str]:
         cells = [None if value is None else str(value) for value in column.to_pylist()]
     else:
         cells = [cell for chunk in column.chunks for cell in flat_text(chunk).to_pylist()]
-    if _is_nested(data_type):
+    if pa.types.is_nested(data_type):
         return [shorten(cell or "") for cell in cells]
     return [cell or "" for cell in cells]
 
@@ -102,7 +102,7 @@ def _json_values(column: pa.Array) -> pa.Array:
         return _null_where(column, _object(names, column.flatten(), len(column)))
     if pa.types.is_map(data_type):
         return _map(column)
-    if _is_nested(data_type):
+    if pa.types.is_nested(data_type):
         return _null_where(column, _join_lists("[", column, json_column(column.flatten()), "]"))
     if is_binary(data_type):
         return _quote(_base64(column))
@@ -169,7 +169,3 @@ def _base64(column: pa.Array) -> pa.Array:
     """Encode value by value: Arrow has no such function, and bytes are rarely displayed."""
     values = [None if value is None else b64encode(value).decode() for value in column.to_pylist()]
     return pa.array(values, pa.string())
-
-
-def _is_nested(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(data_type))

@@ -18,7 +18,7 @@ from pyhudi.config.formatting import count_text, duration_text, printable, size_
 
 if TYPE_CHECKING:  # Help needs none of it, JSON not all.
     import pyarrow as pa
-    from rich.console import Console, ConsoleOptions
+    from rich.console import Console
     from rich.table import Table
 
 _SIZES = ("size", "bytes", "base_size", "log_size")
@@ -63,7 +63,8 @@ class Printer:
         for cells in zip(*(cells[1:] for cells in texts), strict=True):
             grid.add_row(*cells)
         console = _console()
-        if console.measure(grid, options=_full_width(console)).maximum <= console.width:
+        full_width = console.options.update(width=MAX_WIDTH)
+        if console.measure(grid, options=full_width).maximum <= console.width:
             _draw(grid)
             return
         for cells in zip(*columns, strict=True):
@@ -200,10 +201,6 @@ def _console(*, stderr: bool = False) -> Console:
 
 def _say(text: str, *, stderr: bool = False, style: str | None = None) -> None:
     _console(stderr=stderr).print(printable(text), style=style)
-
-
-def _full_width(console: Console) -> ConsoleOptions:
-    return console.options.update(width=MAX_WIDTH)
 
 
 def _draw_pairs(pairs: Iterable[tuple[str, str]]) -> None:

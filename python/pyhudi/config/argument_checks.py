@@ -30,7 +30,7 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
     checks: for parameters that do not accept all that `_BY_ANNOTATION` accepts, by name.
     """
 
-    def of_call(call: Call) -> Call:
+    def decorate(call: Call) -> Call:
         @cache  # Most functions are never called, and a signature takes a while.
         def prepare() -> tuple[inspect.Signature, _Parameters, dict[str, Check]]:
             signature = inspect.signature(call)
@@ -52,7 +52,7 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
 
         return cast("Call", checking)
 
-    return of_call
+    return decorate
 
 
 def _checks_of(signature: inspect.Signature, checks: Mapping[str, Check]) -> dict[str, Check]:

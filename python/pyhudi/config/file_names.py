@@ -95,7 +95,7 @@ def parse_base_name(name: str, extension: str | None = None) -> BaseName | None:
 
 
 def is_external(name: str) -> bool:
-    """Whether a name or a path is of a file that Hudi did not write."""
+    """Return whether a name or path is that of a file that Hudi did not write."""
     return name.endswith(_EXTERNAL_SUFFIX)
 
 

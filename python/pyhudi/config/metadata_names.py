@@ -6,7 +6,7 @@ from pyhudi.config.property_names import METADATA_PARTITIONS
 from pyhudi.errors import UnsupportedTableFeature
 
 FOLDER = ".hoodie/metadata"
-MAKE_ANEW = "Call rebuild_metadata() to rebuild it."
+REBUILD_HINT = "Call rebuild_metadata() to rebuild it."
 """Hint for a damaged metadata table."""
 FILES = "files"
 RECORD_INDEX = "record_index"
@@ -21,7 +21,7 @@ PROPERTIES = ".hoodie/hoodie.properties"
 """The metadata table's properties, relative to its own directory."""
 
 
-def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
+def index_maintenance_error(name: str, reason: str) -> UnsupportedTableFeature:
     """Return the error for a partition that pyhudi cannot create or keep up to date."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} has {name}: {reason}",
@@ -30,7 +30,7 @@ def not_kept(name: str, reason: str) -> UnsupportedTableFeature:
     )
 
 
-def not_made(name: str, reason: str) -> UnsupportedTableFeature:
+def index_creation_error(name: str, reason: str) -> UnsupportedTableFeature:
     """Return the error for a partition that a table cannot have."""
     return UnsupportedTableFeature(
         f"{METADATA_PARTITIONS} cannot have {name}: {reason}",

@@ -26,10 +26,10 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import (
     FILES,
     FOLDER,
-    MAKE_ANEW,
     NO_PATH,
     PARTITION_STATS,
     PROPERTIES,
+    REBUILD_HINT,
     RECORD_INDEX,
 )
 from pyhudi.engine.local import LocalEngine, choose_engine, choose_io_engine
@@ -424,7 +424,7 @@ class DeltaCommit:
             definition = index_definitions(self._data.storage, self._data.config).get(name)
             # A partitioned record index has no files while there are no rows.
             if definition is None or not definition.is_partitioned:
-                raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
+                raise CorruptTable(f"{FOLDER}/{name} has no files", hint=REBUILD_HINT)
 
     def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
         """Return every slice that may be appended to: a rollback by listing needs it."""

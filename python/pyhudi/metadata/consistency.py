@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
 from pyhudi.config.file_names import parse_log_name
-from pyhudi.config.metadata_names import FOLDER, MAKE_ANEW
+from pyhudi.config.metadata_names import FOLDER, REBUILD_HINT
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.new_file_groups import START_TOKEN
 from pyhudi.timeline import Instant, Timeline
@@ -36,7 +36,7 @@ def check_not_behind(data: Timeline, metadata: Timeline) -> None:
     missing = missing_commits(data, metadata)
     if missing:
         msg = f"{FOLDER} is behind the table: it does not have the commit {missing[0]}"
-        raise MetadataBehind(msg, hint=MAKE_ANEW)
+        raise MetadataBehind(msg, hint=REBUILD_HINT)
 
 
 def missing_commits(data: Timeline, metadata: Timeline) -> list[str]:
@@ -192,6 +192,6 @@ def _may_follow(metadata: Timeline, instant: Instant, bases: Iterable[str]) -> b
 
 def _check_file(path: str, stored: tuple[str, int] | None, size: int) -> None:
     if stored is None:
-        raise CorruptTable(f"{path} is missing", hint=MAKE_ANEW)
+        raise CorruptTable(f"{path} is missing", hint=REBUILD_HINT)
     if stored[1] < size:
-        raise CorruptTable(f"{path} has {stored[1]} of its {size} bytes", hint=MAKE_ANEW)
+        raise CorruptTable(f"{path} has {stored[1]} of its {size} bytes", hint=REBUILD_HINT)

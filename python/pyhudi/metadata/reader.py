@@ -23,9 +23,9 @@ from pyhudi.config.metadata_names import (
     ALL_PARTITIONS,
     FILES,
     FOLDER,
-    MAKE_ANEW,
     NO_PATH,
     PROPERTIES,
+    REBUILD_HINT,
     RECORD_INDEX,
 )
 from pyhudi.config.table_config import TableConfig
@@ -291,7 +291,7 @@ class MetadataTable:
         check_files(self._timeline, name, present)
         slices = list(view.slices())
         if not slices and not self._is_partitioned(name):
-            raise CorruptTable(f"{FOLDER}/{name} has no files", hint=MAKE_ANEW)
+            raise CorruptTable(f"{FOLDER}/{name} has no files", hint=REBUILD_HINT)
         return slices
 
 
@@ -315,7 +315,7 @@ def open_config(storage: Storage) -> TableConfig:
     data = storage.read_or_none(PROPERTIES)
     if data is None:
         msg = f"the metadata table is missing: {FOLDER} has no {PROPERTIES}"
-        raise CorruptTable(msg, hint=MAKE_ANEW)
+        raise CorruptTable(msg, hint=REBUILD_HINT)
     return _parse_config(data)
 
 
@@ -340,4 +340,4 @@ def check_group_number(name: str, file_id: str, expected: int) -> None:
     match = _GROUP_NUMBER.search(file_id)
     if match is None or int(match[1]) != expected:
         msg = f"{FOLDER}/{name} does not have the file group {expected}, but has {file_id}"
-        raise CorruptTable(msg, hint=MAKE_ANEW)
+        raise CorruptTable(msg, hint=REBUILD_HINT)

@@ -11,7 +11,7 @@ import pyarrow.types as at
 
 from pyhudi.config.formatting import names_text
 from pyhudi.config.meta_columns import META_COLUMNS
-from pyhudi.config.metadata_names import COLUMN_STATS, MAKE_ANEW, not_kept
+from pyhudi.config.metadata_names import COLUMN_STATS, REBUILD_HINT, index_maintenance_error
 from pyhudi.config.metadata_options import MAX_STATS_COLUMNS, STATS_COLUMNS, MetadataOptions
 from pyhudi.config.option_parsing import parse_int
 from pyhudi.config.property_names import METADATA_PARTITIONS
@@ -115,7 +115,7 @@ def check_defined(config: TableConfig, definitions: Mapping[str, IndexDefinition
         return
     if config.version.has_index_definitions:
         msg = f"{METADATA_PARTITIONS} has {COLUMN_STATS}: the index definitions do not contain it"
-        raise UndefinedStatistics(msg, hint=MAKE_ANEW)
+        raise UndefinedStatistics(msg, hint=REBUILD_HINT)
 
 
 def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Schema) -> pa.Schema:
@@ -133,7 +133,9 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
         return pa.schema(_able(schema, typed=False))
     for name in definition.columns:
         if within_collection(schema, name):
-            raise not_kept(COLUMN_STATS, f"it is of {name}, which a list or map holds")
+            raise index_maintenance_error(
+                COLUMN_STATS, f"it is of {name}, which a list or map holds"
+            )
     fields = [(name, field_at(schema, name)) for name in definition.columns]
     named = {
         name: field.with_name(name)

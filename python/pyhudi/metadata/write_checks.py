@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyhudi.config.metadata_names import FILES, not_kept, not_made
+from pyhudi.config.metadata_names import FILES, index_creation_error, index_maintenance_error
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
@@ -25,11 +25,11 @@ def check_partitions(config: TableConfig) -> None:
     for name in listed:
         partition_type = partition_type_of(name)
         if partition_type is None:
-            raise not_kept(name, "pyhudi cannot maintain this index")
+            raise index_maintenance_error(name, "pyhudi cannot maintain this index")
         if partition_type.needs is not None and partition_type.needs not in listed:
-            raise not_kept(name, f"without {partition_type.needs}")
+            raise index_maintenance_error(name, f"without {partition_type.needs}")
     if listed and FILES not in listed:
-        raise not_kept(",".join(listed), f"without {FILES}")
+        raise index_maintenance_error(",".join(listed), f"without {FILES}")
 
 
 def check_not_building(config: TableConfig) -> None:
@@ -99,7 +99,11 @@ def check_kept(
             else partition_type.check_base_files(config) or partition_type.refusal(name, context)
         )
         if reason:
-            raise (not_kept if name in config.metadata_partitions else not_made)(name, reason)
+            raise (
+                index_maintenance_error
+                if name in config.metadata_partitions
+                else index_creation_error
+            )(name, reason)
         if schema.evolution is not None and (
             partition_type is None or partition_type.by_column_names
         ):

@@ -29,7 +29,7 @@ LOCATION = "place"
 
 
 def change_task(task: ChangeTask) -> Iterator[pa.RecordBatch]:
-    """The changes of one file group in one commit: op, ts_ms, before, after.
+    """Yield the changes of one file group in one commit: op, ts_ms, before, after.
 
     Raises `HistoryUnavailable` for files that were removed since the planning.
     """
@@ -49,7 +49,9 @@ def change_task(task: ChangeTask) -> Iterator[pa.RecordBatch]:
 
 
 def diff_task(task: MatchTask) -> Iterator[pa.RecordBatch]:
-    """The difference between two states of a file group: op, key, before, after, changed, place.
+    """Yield what differs in a file group of two snapshots.
+
+    The columns are op, key, before, after, changed, place.
 
     An insert or a delete may be half of a record that moved from or to another file group.
     """
@@ -134,22 +136,23 @@ _KEY_COLUMN = "_hoodie_record_key"
 _LOCATION_COLUMN = "_hoodie_partition_path"
 
 
-def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.RecordBatch]:
+def pair_moved_rows(rows: pa.RecordBatchReader, buffer_bytes: int) -> Iterator[pa.RecordBatch]:
     """Return the rows of `diff_task` over all groups, with moved records as updates or omitted.
 
-    A record that is the same in another file group is not a change. held_bytes: approximate memory
-    for spilled rows.
+    A record that is the same in another file group is not a change.
+
+    buffer_bytes: approximate memory for spilled rows.
     """
-    in_memory = min(held_bytes // _SPILL, IN_MEMORY)
+    in_memory = min(buffer_bytes // _SPILL, IN_MEMORY)
     deleted, inserted = Spill(rows.schema, in_memory), Spill(rows.schema, in_memory)
     try:
         for batch in rows:
-            yield from _of(batch, "u")
+            yield from _rows_of_operation(batch, "u")
             for op, spill in (("d", deleted), ("i", inserted)):
-                for part in _of(batch, op):
+                for part in _rows_of_operation(batch, op):
                     spill.add(part)
         if deleted.size and inserted.size:
-            yield from _match_moved_rows(deleted, inserted, held_bytes)
+            yield from _match_moved_rows(deleted, inserted, buffer_bytes)
         else:
             yield from deleted.read()
             yield from inserted.read()
@@ -159,14 +162,16 @@ def pair_moved_rows(rows: pa.RecordBatchReader, held_bytes: int) -> Iterator[pa.
         inserted.close()
 
 
-def _of(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
+def _rows_of_operation(batch: pa.RecordBatch, op: str) -> Sequence[pa.RecordBatch]:
     rows = batch.filter(pc.equal(batch["op"], op))
     return [rows] if rows.num_rows else []
 
 
-def _match_moved_rows(deleted: Spill, inserted: Spill, held_bytes: int) -> Iterator[pa.RecordBatch]:
+def _match_moved_rows(
+    deleted: Spill, inserted: Spill, buffer_bytes: int
+) -> Iterator[pa.RecordBatch]:
     images = pa.schema(list(deleted.schema.field("before").type))
-    buckets = -(-(deleted.size + inserted.size) // held_bytes)
+    buckets = -(-(deleted.size + inserted.size) // buffer_bytes)
     for bucket in range(buckets):
         reader = _native.match_changes(
             _flat(deleted, "before", images),

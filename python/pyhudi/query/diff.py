@@ -21,11 +21,11 @@ from pyhudi.table.table_snapshot import TableSnapshot
 
 
 def plan_diff(
-    before: TableSnapshot, after: TableSnapshot, held_bytes: int, log_bytes: int | None = None
+    before: TableSnapshot, after: TableSnapshot, buffer_bytes: int, log_bytes: int | None = None
 ) -> list[MatchTask]:
     """Return one task for each file group whose newest slice differs, or several for a large one.
 
-    held_bytes: approximate memory of a task for the older side. log_bytes: memory for each side's
+    buffer_bytes: approximate memory of a task for the older side. log_bytes: memory for each side's
     log records, None for no limit.
 
     Raises `UnsupportedTableFeature` for slices with an unsupported merge rule, and for a table
@@ -37,7 +37,7 @@ def plan_diff(
     changed = (key for key in keys if _differs(key, old.get(key), new.get(key), touched))
     sides = _Sides(before, after, image_schema(after), log_bytes)
     return [
-        task for key in changed for task in _tasks(sides, old.get(key), new.get(key), held_bytes)
+        task for key in changed for task in _tasks(sides, old.get(key), new.get(key), buffer_bytes)
     ]
 
 
@@ -60,7 +60,7 @@ class _Sides:
 
 
 def _tasks(
-    sides: _Sides, old: FileSlice | None, new: FileSlice | None, held_bytes: int
+    sides: _Sides, old: FileSlice | None, new: FileSlice | None, buffer_bytes: int
 ) -> Iterator[MatchTask]:
     logs = _logs_that_differ(old, new)
     task = MatchTask(
@@ -75,7 +75,7 @@ def _tasks(
     buffered_bytes = old.size if old and new else 0
     if logs is not None:
         buffered_bytes = min(buffered_bytes, sum(log.size for log in logs))
-    buckets = bucket_count(buffered_bytes, held_bytes)
+    buckets = bucket_count(buffered_bytes, buffer_bytes)
     if buckets == 1:
         yield task
     for bucket in range(buckets) if buckets > 1 else ():

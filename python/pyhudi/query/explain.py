@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation(HtmlRepr):
-    """How a scan was planned. `Print it, or call `str()`."""
+    """How a scan was planned. `print` it, or call `str()`."""
 
     listing: str
     """The source of the list of files, and why."""

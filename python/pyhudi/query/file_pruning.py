@@ -198,7 +198,7 @@ class Pruner:
         return sorted(partition_types_of(listed), key=lambda named_type: named_type[0].lookup_cost)
 
     def _lookups(self) -> Iterator[tuple[str, Keep]]:
-        """The indexes with information for the filter, cheap ones first."""
+        """Yield the indexes with information for the filter, cheap ones first."""
         # If the record index has the keys, buckets cannot prune more.
         if self._context.key_locations is None:
             yield from self._by_bucket()

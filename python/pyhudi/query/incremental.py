@@ -91,7 +91,7 @@ def plan_incremental(
     if not selection.commits:
         return []
     check_no_commit_missing(table, span, selection)
-    narrowed = replace(request, where=both(_of_commits(selection, span), request.where))
+    narrowed = replace(request, where=both(_commit_filter(selection, span), request.where))
     last = selection.instants[-1]
     at_end = replace(table, timeline=table.timeline.until(last))
     slices = _slices(at_end, narrowed, selection)
@@ -138,7 +138,7 @@ def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[Read
     ]
 
 
-def _of_commits(selection: Selection, span: IncrementalRange) -> Where:
+def _commit_filter(selection: Selection, span: IncrementalRange) -> Where:
     """Return the filter on rows that commits of the selection wrote."""
     column, string = pc.field(COMMIT_TIME), pa.string()
     if selection.exact:

@@ -80,10 +80,10 @@ def bounds_of(data_type: pa.DataType, arrays: Iterable[pa.Array[Any]]) -> Bounds
     if not values:
         return None, None
     bounds = pc.min_max(pa.array(values, data_type))
-    return _of_python(bounds["min"]), _of_python(bounds["max"])
+    return _python_value(bounds["min"]), _python_value(bounds["max"])
 
 
-def _of_python(value: pa.Scalar[Any]) -> Any:
+def _python_value(value: pa.Scalar[Any]) -> Any:
     try:
         return value.as_py()
     except (OverflowError, ValueError) as error:

@@ -23,7 +23,7 @@ from pyhudi.slices.read_tasks import (
 from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
-HELD_BYTES = 256 * 1024 * 1024
+BUFFER_BYTES = 256 * 1024 * 1024
 """Approximate memory for an older side, by default."""
 
 _GROWTH = 8

@@ -15,7 +15,7 @@ from pyhudi.query.commit_range import (
     select_commits,
 )
 from pyhudi.table.table_snapshot import TableSnapshot
-from pyhudi.timeline import CommitMetadata, Instant
+from pyhudi.timeline import Instant
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def next_time(
         return newest
     selection = select_commits(table, IncrementalRange(after, newest, "block"))
     steps = sorted(
-        (_time(table, commit), _size(metadata))
+        (_time(table, commit), sum(stat.file_size_in_bytes for stat in metadata.write_stats))
         for commit, metadata in zip(selection.commits, selection.metadata, strict=True)
     )
     size, last = 0, None
@@ -72,7 +72,3 @@ def next_time(
 
 def _time(table: TableSnapshot, commit: Instant) -> str:
     return (commit.completed or "") if order_of(table) == "completion" else commit.requested
-
-
-def _size(metadata: CommitMetadata) -> int:
-    return sum(stat.file_size_in_bytes for stat in metadata.write_stats)

@@ -61,11 +61,13 @@ def apply(tree: ColumnTree, change: Change, rules: Rules) -> ColumnTree:
     if isinstance(change, (Rename, Drop, ChangeType)):
         _check_free(change.path, rules)
     if isinstance(change, (Add, Rename, Drop, Move)):
-        root = _in_fields(
+        root = _change_fields(
             tree, steps, change.path, lambda struct: _fields(struct, change, name, rules)
         )
     else:
-        root = _at(tree, [*steps, name], change.path, lambda slot: _column(slot, change, rules))
+        root = _change_slot(
+            tree, [*steps, name], change.path, lambda slot: _column(slot, change, rules)
+        )
     return replace(tree, root=root).assign_ids()
 
 
@@ -104,30 +106,32 @@ def _check_free(path: str, rules: Rules) -> None:
 # --- finding --------------------------------------------------------------------------------------
 
 
-def _in_fields(
+def _change_fields(
     tree: ColumnTree, steps: list[str], path: str, change: Callable[[Struct], Struct]
 ) -> Struct:
     """Return the root with changed fields of the struct at `steps`."""
 
-    def of_slot(slot: Slot) -> Slot:
+    def change_slot(slot: Slot) -> Slot:
         if not isinstance(slot.column_type, Struct):
             raise SchemaMismatch(f"there is no column {path!r}: {slot.name!r} has no fields")
         return replace(slot, column_type=change(slot.column_type))
 
     if not steps and path.startswith(META_PREFIX) and path != IS_DELETED:
         raise SchemaMismatch(f"column {path!r} is a meta column of Hudi")
-    return change(tree.root) if not steps else _at(tree, steps, path, of_slot)
+    return change(tree.root) if not steps else _change_slot(tree, steps, path, change_slot)
 
 
-def _at(tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]) -> Struct:
+def _change_slot(
+    tree: ColumnTree, steps: list[str], path: str, change: Callable[[Slot], Slot]
+) -> Struct:
     """Return the root with a changed slot at `steps`."""
     if steps[0].startswith(META_PREFIX) and steps[0] != IS_DELETED:
         raise SchemaMismatch(f"column {steps[0]!r} is a meta column of Hudi")
-    parts = _below(tree.root, steps, path, change)
+    parts = _change_parts(tree.root, steps, path, change)
     return replace(tree.root, fields=parts)
 
 
-def _below(
+def _change_parts(
     column_type: ColumnType, steps: list[str], path: str, change: Callable[[Slot], Slot]
 ) -> tuple[Slot, ...]:
     """Return the parts of a type, with a change at `steps`."""
@@ -141,7 +145,7 @@ def _below(
             return slot
         if len(steps) == 1:
             return change(slot)
-        below = _below(slot.column_type, steps[1:], path, change)
+        below = _change_parts(slot.column_type, steps[1:], path, change)
         return replace(slot, column_type=with_parts(slot.column_type, below))
 
     return tuple(apply_change(slot) for slot in parts)

@@ -17,7 +17,7 @@ from pyhudi.input.conform import check_elements
 from pyhudi.input.literals import literal
 from pyhudi.schema.arrow_expression_parser import Field, tree_of
 from pyhudi.schema.computed_columns import Names, SetValue
-from pyhudi.schema.predicate_literals import of_text
+from pyhudi.schema.predicate_literals import parse_literal
 from pyhudi.schema.predicates import column_type
 from pyhudi.schema.sql_evaluator import evaluate
 from pyhudi.schema.sql_expressions import Literal, Operand, Value, to_value
@@ -59,7 +59,7 @@ def parse_expression(sql: str, names: Names, what: str) -> pc.Expression:
 
 def _read(string: str, data_type: pa.DataType, what: str) -> pa.Scalar[Any]:
     try:
-        return of_text(string, data_type)
+        return parse_literal(string, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SchemaMismatch(f"{what}: {string!r} is not a valid {data_type}: {error}") from error
 

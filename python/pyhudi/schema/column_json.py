@@ -82,7 +82,8 @@ class ColumnReader:
         slot = self._inner(
             avro["name"], avro["type"], (internal.get("id", NEW), internal.get("type"))
         )
-        if _is_nested(slot.column_type) != isinstance(internal.get("type"), dict) and internal:
+        is_plain = isinstance(slot.column_type, Plain)
+        if internal and is_plain == isinstance(internal.get("type"), dict):
             slot = replace(slot, id=NEW)
         return replace(slot, doc=avro.get("doc"), default=avro.get("default"))
 
@@ -92,10 +93,6 @@ class ColumnReader:
             others = [branch for branch in avro if branch != "null"]
             avro = others[0] if len(others) == 1 else others
         return Slot(internal[0], name, self._column_type(avro, internal[1]), optional)
-
-
-def _is_nested(column_type: ColumnType) -> bool:
-    return not isinstance(column_type, Plain)
 
 
 def _plain(name: str, avro: Json, internal: Json, *, all_types: bool) -> Plain:

@@ -69,15 +69,9 @@ def tree_of(schema: TableSchema, config: TableConfig) -> ColumnTree:
     Raises `UnsupportedTableFeature` for a type without a counterpart in internal schemas.
     """
     current = schema.history.current if schema.history else None
-    return ColumnTree.of(
-        _with_meta(schema.avro, config),
-        current,
-        all_types=config.version.internal_schema_has_all_types,
-    )
-
-
-def _with_meta(avro: str, config: TableConfig) -> str:
-    return _native.with_meta_fields(avro) if config.populate_meta_fields else avro
+    has_meta = config.populate_meta_fields
+    avro = _native.with_meta_fields(schema.avro) if has_meta else schema.avro
+    return ColumnTree.of(avro, current, all_types=config.version.internal_schema_has_all_types)
 
 
 def first_history(tree: ColumnTree) -> SchemaHistory:

@@ -47,10 +47,10 @@ def to_scalar(value: Any, data_type: pa.DataType, column: str) -> pa.Scalar:
     """
     try:
         if isinstance(value, str):
-            return of_text(value, data_type)
+            return parse_literal(value, data_type)
         if _is_number(value):
-            return _of_number(value, data_type)
-        return _of_other(value, data_type)
+            return _number_scalar(value, data_type)
+        return _other_scalar(value, data_type)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError) as error:
         hint = "Quote strings, leave numbers unquoted, write dates as '2024-02-29'."
         if is_text(data_type) and isinstance(value, date):
@@ -129,16 +129,16 @@ def _is_numeric(data_type: pa.DataType) -> bool:
     return bool(at.is_integer(data_type) or at.is_floating(data_type) or at.is_decimal(data_type))
 
 
-def of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
+def parse_literal(value: str, data_type: pa.DataType) -> pa.Scalar:
     """Parse a string in a type. Raises errors of Arrow, `ValueError` and `TypeError`."""
     if is_text(data_type):
         return pa.scalar(value, data_type)
     if at.is_timestamp(data_type):
         return _timestamp_of_text(value, data_type)
     if at.is_time(data_type):
-        return _of_time(time.fromisoformat(value), data_type)
+        return _time_scalar(time.fromisoformat(value), data_type)
     if _is_numeric(data_type):
-        return _of_number(_decimal(value.strip()), data_type)
+        return _number_scalar(_decimal(value.strip()), data_type)
     if at.is_date(data_type) or at.is_boolean(data_type):
         return pa.scalar(value.strip()).cast(data_type)
     raise TypeError
@@ -160,7 +160,7 @@ def _timestamp_of_text(value: str, data_type: pa.DataType) -> pa.Scalar:
         return string.cast(pa.timestamp(data_type.unit)).cast(data_type)
 
 
-def _of_number(value: float | Decimal, data_type: pa.DataType) -> pa.Scalar:
+def _number_scalar(value: float | Decimal, data_type: pa.DataType) -> pa.Scalar:
     if not _is_numeric(data_type):
         raise TypeError
     if isinstance(value, Decimal) and not value.is_finite():
@@ -182,7 +182,7 @@ def _of_number(value: float | Decimal, data_type: pa.DataType) -> pa.Scalar:
         return own
 
 
-def _of_other(value: Any, data_type: pa.DataType) -> pa.Scalar:
+def _other_scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
     if isinstance(value, bool) and at.is_boolean(data_type):
         return pa.scalar(value, data_type)
     if isinstance(value, datetime) and at.is_timestamp(data_type):
@@ -195,19 +195,19 @@ def _of_other(value: Any, data_type: pa.DataType) -> pa.Scalar:
             raise TypeError
         return pa.scalar(value).cast(data_type)
     if isinstance(value, time) and at.is_time(data_type):
-        return _of_time(value, data_type)
+        return _time_scalar(value, data_type)
     if isinstance(value, bytes):
-        return _of_bytes(value, data_type)
+        return _bytes_scalar(value, data_type)
     raise TypeError
 
 
-def _of_time(value: time, data_type: pa.DataType) -> pa.Scalar:
+def _time_scalar(value: time, data_type: pa.DataType) -> pa.Scalar:
     if value.tzinfo is not None:
         raise TypeError  # which would be dropped
     return pa.scalar(value, data_type)
 
 
-def _of_bytes(value: bytes, data_type: pa.DataType) -> pa.Scalar:
+def _bytes_scalar(value: bytes, data_type: pa.DataType) -> pa.Scalar:
     if at.is_binary(data_type) or at.is_large_binary(data_type) or at.is_binary_view(data_type):
         return pa.scalar(value, data_type)
     if at.is_fixed_size_binary(data_type) and len(value) == data_type.byte_width:

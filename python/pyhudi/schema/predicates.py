@@ -170,7 +170,7 @@ def column_type(column: Path, schema: pa.Schema, hint: str = "") -> pa.DataType:
     for depth, name in enumerate(column):
         names = (
             [data_type.field(i).name for i in range(data_type.num_fields)]
-            if _is_struct(data_type)
+            if pa.types.is_struct(data_type)
             else []
         )
         if name not in names:
@@ -187,7 +187,3 @@ def _closest_column(above: Path, name: str, names: Sequence[str]) -> str:
     data_columns = [column for column in names if not column.startswith(_META)] or names
     meant = did_you_mean(name, names, prefix=prefix, similarity=0.5)
     return meant or f"Columns: {', '.join(data_columns)}."
-
-
-def _is_struct(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(data_type))

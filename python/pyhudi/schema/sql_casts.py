@@ -67,9 +67,9 @@ def cast_value(value: Value, data_type: pa.DataType, what: str) -> Value:
     if source == data_type or (is_text(source) and is_text(data_type)):
         return cast(value, data_type)
     if is_text(source):
-        return _of_text(value, data_type, what)
+        return _cast_text(value, data_type, what)
     if is_date_or_timestamp(source) and is_date_or_timestamp(data_type):
-        return _of_moment(value, data_type)
+        return _cast_time(value, data_type)
     if at.is_decimal(data_type) and at.is_decimal(source):
         return cast(round_half_up(value, data_type.scale, what), data_type)
     if at.is_decimal(data_type) and at.is_integer(source):
@@ -97,7 +97,7 @@ _AS_ARROW = (
 """Target types, and source types that Arrow casts to them as Spark does."""
 
 
-def _of_text(value: Value, data_type: pa.DataType, what: str) -> Value:
+def _cast_text(value: Value, data_type: pa.DataType, what: str) -> Value:
     bare = call("utf8_trim_whitespace", value, what=what)
     if at.is_date(data_type):
         # A time of day may follow, which Spark ignores.
@@ -112,7 +112,7 @@ def _of_text(value: Value, data_type: pa.DataType, what: str) -> Value:
     return cast(bare, data_type)
 
 
-def _of_moment(value: Value, data_type: pa.DataType) -> Value:
+def _cast_time(value: Value, data_type: pa.DataType) -> Value:
     if at.is_timestamp(value.data_type) and value.data_type.tz:
         value = cast(value, pa.timestamp(value.data_type.unit, "UTC"))
     # A cast drops the time of day for a date, and the last digits of nanoseconds.

@@ -138,7 +138,7 @@ def common_type(operands: Sequence[Operand], what: str) -> pa.DataType:
         return pa.null()
     common = concrete[0]
     for data_type in concrete[1:]:
-        common = _both(common, data_type, what)
+        common = _wider_type(common, data_type, what)
     return common
 
 
@@ -170,7 +170,7 @@ def _decimal_of(value: Decimal, what: str) -> pa.DataType:
     return pa.decimal128(width, scale)
 
 
-def _both(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataType:
+def _wider_type(left: pa.DataType, right: pa.DataType, what: str) -> pa.DataType:
     if left == right:
         return left
     if is_number(left) and is_number(right):

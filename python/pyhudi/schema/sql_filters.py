@@ -23,7 +23,7 @@ from sqlglot import exp
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.schema.computed_columns import project_values
 from pyhudi.schema.predicate_comparisons import boolean
-from pyhudi.schema.predicate_literals import of_text
+from pyhudi.schema.predicate_literals import parse_literal
 from pyhudi.schema.predicates import Path, Where, check_size, column_type
 from pyhudi.schema.sql_casts import DAY_AND_TIME
 from pyhudi.schema.sql_evaluator import COMPARISONS, Evaluator
@@ -169,7 +169,7 @@ class _Filter(Evaluator):
             string, data_types = re.sub(DAY_AND_TIME, r"\1", string.strip()), (pa.date32(),)
         for data_type in data_types:
             with suppress(OverflowError, ValueError):
-                return of_text(string, data_type).as_py()
+                return parse_literal(string, data_type).as_py()
         return self._refuse(node)
 
     def _refuse(self, node: Any) -> NoReturn:

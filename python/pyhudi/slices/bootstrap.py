@@ -95,11 +95,11 @@ def sources_of(
     """
     if config.bootstrap_path is None:
         return {}
-    slices = (slice_ for path in paths if (slice_ := _of_path(path)) is not None)
+    slices = (slice_ for path in paths if (slice_ := _slice_of_path(path)) is not None)
     return skeletons(add_sources(storage, config, list(slices)))
 
 
-def _of_path(path: str) -> FileSlice | None:
+def _slice_of_path(path: str) -> FileSlice | None:
     """Return a slice with only this base file, None for another file."""
     partition, _, name = path.rpartition("/")
     parts = parse_base_name(name)

@@ -143,12 +143,12 @@ def _group(root: str, group: PlannedGroup) -> dict[str, Any]:
         ],
         "metrics": metrics,
         "numOutputFileGroups": group.outputs,
-        "extraMetadata": _of_nodes(group) if group.children else None,
+        "extraMetadata": _node_metadata(group) if group.children else None,
         "version": _PLAN_VERSION,
     }
 
 
-def _of_nodes(group: PlannedGroup) -> dict[str, str]:
+def _node_metadata(group: PlannedGroup) -> dict[str, str]:
     nodes = [
         {
             "value": child.value,

@@ -66,7 +66,7 @@ def check_slice_sizes(storage: Storage, slice_: FileSlice) -> None:
 
 
 def _writers(timeline: Timeline, slices: Sequence[FileSlice]) -> Iterator[Instant]:
-    """The commits that may have written to log files of the slices.
+    """Yield the commits that may have written to log files of the slices.
 
     If commits append to existing files, names contain only the instant of the slice.
     """

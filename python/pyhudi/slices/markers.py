@@ -121,7 +121,7 @@ def read_all(storage: Storage, instant: str) -> list[Marker] | None:
         return None
     type_file = next((file for file in files if file.name == _TYPE_FILE), None)
     if type_file is None:
-        names = [_relative(file, instant) for file in files]
+        names = [file.path.removeprefix(f"{folder(instant)}/") for file in files]
     else:
         names = _read_batched(storage, type_file, files)
     parsed = (_parse(name) for name in names)
@@ -129,10 +129,6 @@ def read_all(storage: Storage, instant: str) -> list[Marker] | None:
         {marker for marker in parsed if marker is not None},
         key=lambda marker: (marker.path, marker.kind),
     )
-
-
-def _relative(file: Entry, instant: str) -> str:
-    return file.path.removeprefix(f"{folder(instant)}/")
 
 
 def _read_batched(storage: Storage, type_file: Entry, files: list[Entry]) -> list[str]:

@@ -90,7 +90,7 @@ def find_lost_files(
 
     stale: as in `check_complete`.
     """
-    named = (*_absent(table.timeline, view), *_of_companions(table, view))
+    named = (*_absent(table.timeline, view), *_files_of_participants(table, view))
     absent = [file for file in named if file.path not in stale]
     lost = view.find_missing(absent, base_only=base_only)
     if not lost:
@@ -106,7 +106,7 @@ def find_lost_files(
 
 
 def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
-    """Files that commits of the active timeline name and a view has not listed, oldest first.
+    """Yield files that active commits name and a view has not listed, oldest first.
 
     Most of them were cleaned. This iterates over many commits with many files each.
     """
@@ -120,8 +120,8 @@ def _absent(timeline: Timeline, view: FileSystemView) -> Iterator[NamedFile]:
                 yield file
 
 
-def _of_companions(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
-    """Files that commit participants list of archived commits."""
+def _files_of_participants(table: TableSnapshot, view: FileSystemView) -> Iterator[NamedFile]:
+    """Yield files of archived commits that commit participants list."""
     if not table.participants or not table.timeline.may_have_archived:
         return
     for participant in table.participants:

@@ -51,7 +51,7 @@ class SelectedRows:
         return self.batches_of_table or self.table.to_batches()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows; only batches of the table with selected rows are read."""
+        """Yield the rows; only batches of the table with selected rows are read."""
         table_batches = self._table_batches
         ends = list(accumulate(batch.num_rows for batch in table_batches))
         at = 0

@@ -55,7 +55,7 @@ def files_of_plans(timeline: Timeline) -> set[str]:
 def _commits_after_plan(
     table: TableSnapshot, instant: str, slices: Sequence[FileSlice]
 ) -> Iterator[str]:
-    """Commits after a plan that are in its log files, which is possible up to table version 6."""
+    """Yield commits after a plan that wrote to its log files: possible up to version 6."""
     if not table.config.version.logs_named_by_base_instant:
         return
     paths = {log.path for slice_ in slices for log in slice_.logs}

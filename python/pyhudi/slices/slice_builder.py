@@ -91,13 +91,13 @@ def file_slice(parts: SliceParts, *, appended: bool) -> FileSlice:
 
 
 def groups_of_plan(plan: Mapping[str, Any] | None) -> Iterator[GroupKey]:
-    """The file groups in the plan of a compaction or clustering; none for other plans."""
+    """Return the file groups in a plan of a compaction or clustering; none for other plans."""
     slices = records_of_plan(plan)
     return ((slice_["partitionPath"] or "", slice_["fileId"]) for slice_ in slices)
 
 
 def records_of_plan(plan: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
-    """The file slices in this plan, as records."""
+    """Yield the file slices in a plan of a compaction or clustering, as records."""
     plan = plan or {}
     yield from plan.get("operations") or ()
     for group in (plan.get("clusteringPlan") or {}).get("inputGroups") or ():

@@ -45,12 +45,12 @@ class Tagged:
         return {} if self.base_rows is None else dict(group_values(self.groups, self.base_rows))
 
     def by_group(self) -> Iterator[tuple[int, pa.Array[Any]]]:
-        """Row numbers of each file group with tagged rows."""
+        """Yield each file group with tagged rows, and the numbers of these rows."""
         yield from group_values(self.groups, self.rows)
 
 
 def group_values(keys: pa.Array[Any], values: pa.Array[Any]) -> Iterator[tuple[Any, pa.Array[Any]]]:
-    """The values of each key, in their order; keys ascending."""
+    """Yield each key and its values in their order; keys are ascending."""
     names = None
     if pa.types.is_string(keys.type):
         keys, names = _rank(keys)

@@ -103,6 +103,6 @@ def _parts(task: ReadTask, limit: int) -> Iterator[ReadTask]:
 
 
 def read_pack(pack: Pack[Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of all tasks of a pack, in their order."""
+    """Yield the rows of all tasks of a pack, in their order."""
     for task in pack.tasks:
         yield from pack.work(task)

@@ -68,22 +68,22 @@ def _write_base_file(task: BaseFileTask, attempt: Attempt) -> tuple[WriteStat, .
     if task.previous is None:
         written = store_base_file(target, marker.path, _as_reader(rows))
         return (_base_stat(task, written, Counts(inserted=task.inserts)),)
-    notes = _notes(task)
-    if notes is None:
+    recorder = _change_recorder(task)
+    if recorder is None:
         return (_base_stat(task, *_rewritten(task, task.previous, marker.path, rows)),)
     if task.merge_by_key:
         merged, stats = _native.read_slice(
             target.storage.native, **_slice(task, task.previous, rows)
         )
-        written = store_base_file(target, marker.path, _record_changes(target, notes, merged))
+        written = store_base_file(target, marker.path, _record_changes(target, recorder, merged))
         counts = Counts(stats.updated, stats.deleted, stats.inserted)
     else:
         before, _ = _native.read_slice(target.storage.native, **_slice(task, task.previous, None))
         both = _chain(before, _as_reader(rows))
-        written = store_base_file(target, marker.path, _record_changes(target, notes, both))
+        written = store_base_file(target, marker.path, _record_changes(target, recorder, both))
         counts = Counts(inserted=task.inserts)
     stored: _native.SliceSpec = {**_slice(task, task.previous, None), "delete_keys": None}
-    logs = notes.write(task.previous, stored, attempt)
+    logs = recorder.write(task.previous, stored, attempt)
     # Hudi's readers fail on a rewritten file without change log; unchanged rows need no new file.
     return (_base_stat(task, written, counts, logs),) if logs else ()
 
@@ -103,7 +103,7 @@ def _as_reader(rows: _native.BatchReader | None) -> _native.BatchReader:
     return rows
 
 
-def _notes(task: BaseFileTask) -> ChangeRecorder | None:
+def _change_recorder(task: BaseFileTask) -> ChangeRecorder | None:
     """Return the recorder of changes, in a table with change logs."""
     target = task.target
     if target.change_log is None:
@@ -156,9 +156,9 @@ def _slice(
 
 
 def _record_changes(
-    target: WriteTarget, notes: ChangeRecorder, rows: Batches
+    target: WriteTarget, recorder: ChangeRecorder, rows: Batches
 ) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(target.schema, notes.record_from(iter(rows)))
+    return pa.RecordBatchReader.from_batches(target.schema, recorder.record_from(iter(rows)))
 
 
 def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -169,7 +169,11 @@ def _chain(*readers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def store_base_file(target: WriteTarget, path: str, rows: _Reader) -> _native.BaseFile:
     """Write one base file. All base files that a write creates one by one come from here."""
     return _native.write_base_file(
-        target.storage.native, path, rows, file_name=_file_name(target, path), **_form(target)
+        target.storage.native,
+        path,
+        rows,
+        file_name=_file_name(target, path),
+        **_file_settings(target),
     )
 
 
@@ -192,7 +196,7 @@ def rewrite_base_file(
         merged,
         {"appended": appended, "new_rows": new_rows, "kept_rows": KEPT_ROWS},
         file_name=_file_name(target, path),
-        **_form(target),
+        **_file_settings(target),
     )
 
 
@@ -206,7 +210,7 @@ def store_base_files(
         rows,
         max_bytes,
         file_name=None if target.virtual_keys else "",
-        **_form(target),
+        **_file_settings(target),
     )
 
 
@@ -224,11 +228,11 @@ def join_base_files(
         max_bytes,
         JOINED_ROWS,
         file_name=None if target.virtual_keys else "",
-        **_form(target),
+        **_file_settings(target),
     )
 
 
-class _Form(TypedDict):
+class _FileSettings(TypedDict):
     avro_schema: str
     key_column: str | None
     codec: Codec
@@ -244,7 +248,7 @@ class _Form(TypedDict):
     two_threads: bool
 
 
-def _form(target: WriteTarget) -> _Form:
+def _file_settings(target: WriteTarget) -> _FileSettings:
     """Return the settings of all base files of a write."""
     options = target.options
     return {
@@ -294,7 +298,7 @@ def _base_stat(
 
 @contextmanager
 def _preserve_errors(task: WriteTask) -> Iterator[WriteTask]:
-    """The task with rows that store their error, which the block then raises."""
+    """Yield the task with rows that store their error, which the block then raises."""
     if not hasattr(task.rows, "reader"):
         yield task
         return

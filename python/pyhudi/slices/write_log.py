@@ -133,12 +133,12 @@ def _stat(
     """Return the stat of one of the task's files. The task's counts are in the first one."""
     target, slice_, file = task.target, task.group.slice, files[at]
     # Readers of changes find the slice of the append by its stat.
-    tells_slice = target.version.logs_named_by_base_instant or target.change_log is not None
-    before = [log.name for log in slice_.logs] if tells_slice else []
+    names_slice = target.version.logs_named_by_base_instant or target.change_log is not None
+    before = [log.name for log in slice_.logs] if names_slice else []
     return WriteStat(
         file_id=task.file_id,
         path=file.path,
-        prev_commit=slice_.base_instant if tells_slice else target.instant,
+        prev_commit=slice_.base_instant if names_slice else target.instant,
         num_writes=task.updates + task.inserts if at == 0 else 0,
         num_inserts=task.inserts if at == 0 else 0,
         num_update_writes=task.updates if at == 0 else 0,
@@ -149,7 +149,7 @@ def _stat(
         runtime_stats=RuntimeStats(),
         log_version=first_version + at,
         log_offset=0,
-        base_file=slice_.base.name if tells_slice and slice_.base else "",
+        base_file=slice_.base.name if names_slice and slice_.base else "",
         log_files=(*before, *names),
     )
 

@@ -95,18 +95,20 @@ def _diff(rows: Diff, engine: SparkEngine) -> DataFrame:
     both = any(task.before for task in rows.tasks) and any(task.after for task in rows.tasks)
     if both:
         wire = wire_schema(diff_rows(rows.after))
-        body = _pairing(wire, rows.held_bytes)
+        body = _pairing(wire, rows.buffer_bytes)
         differences = differences.repartition("key").mapInArrow(body, spark_schema(wire))
     return differences.select(*rows.schema.names)
 
 
-def _pairing(wire: pa.Schema, held_bytes: int) -> Callable[[Batches], Batches]:
+def _pairing(wire: pa.Schema, buffer_bytes: int) -> Callable[[Batches], Batches]:
     """Return a function that pairs inserts and deletes of one key after the shuffle."""
 
     def body(batches: Batches) -> Batches:
         with wrap_exceptions():
             rows = (to_wire(batch, wire) for batch in batches)
-            for batch in pair_moved_rows(pa.RecordBatchReader.from_batches(wire, rows), held_bytes):
+            for batch in pair_moved_rows(
+                pa.RecordBatchReader.from_batches(wire, rows), buffer_bytes
+            ):
                 if batch.schema.names != wire.names:
                     raise HudiError(f"pairing returned the columns {batch.schema.names}")
                 yield to_wire(batch, wire)

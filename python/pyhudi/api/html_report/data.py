@@ -149,7 +149,7 @@ def _indexes(table: TableSnapshot) -> list[IndexFacts]:
 
 
 def _check(table: TableSnapshot, ready: list[IndexFacts]) -> None:
-    """Set the state of each partition to what a reader would find wrong with it."""
+    """Set the state of each partition to the error that a reader would get, if there is one."""
     from pyhudi.metadata.reader import MetadataTable  # noqa: PLC0415 - it needs the core
 
     try:

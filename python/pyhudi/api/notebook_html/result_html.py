@@ -68,7 +68,9 @@ def _write_result(result: Any) -> list[Html]:
 
 def _health(health: Health) -> list[Html]:
     advice = [(badge(item.service, "warm"), item.reason) for item in health.advice]
-    state = badge(count_text(len(advice), "thing") + " to do", "warm") if advice else _fine()
+    state = badge("no service is needed", "good")
+    if advice:
+        state = badge(f"{count_text(len(advice), 'thing')} to do", "warm")
     parts = [_head("health", state)]
     if advice:
         parts.append(grid(("worth doing", "why"), advice))
@@ -140,10 +142,6 @@ def _explanation(result: Explanation) -> list[Html]:
 
 def _head(title: str, *badges: Html) -> Html:
     return tag("div", tag("b", title), *badges, class_="head")
-
-
-def _fine() -> Html:
-    return badge("no service is needed", "good")
 
 
 def _dry(dry_run: bool) -> list[Html]:

@@ -32,10 +32,9 @@ from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
 from pyhudi.errors import HudiError
 from pyhudi.query.row_pairing import MatchTask
-from pyhudi.schema.predicates import format_expression
+from pyhudi.schema.predicates import Where, format_expression
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
@@ -52,12 +51,7 @@ def table_html(table: TableSnapshot) -> str:
     return fragment(
         tag("div", tag("b", table.config.name), badges(table), class_="head"),
         facts_grid({"location": tag("code", table.storage.uri), **table_facts(table)}),
-        tag(
-            "details",
-            tag("summary", f"{len(columns):,} columns"),
-            schema_grid(table, columns),
-            open="" if len(columns) <= 12 else None,
-        ),
+        _details(len(columns), schema_grid(table, columns)),
     )
 
 
@@ -144,11 +138,7 @@ _OPS = {"i": "inserted", "u": "updated", "d": "deleted"}
 def scan_html(scan: Scan) -> str:
     """Return the notebook HTML of a scan: its request and what it would read, without rows."""
     request = scan.request
-    request_facts: dict[str, object] = {}
-    if request.where is not None:
-        request_facts["where"] = tag(
-            "code", shorten(format_expression(request.where.expression), 400)
-        )
+    request_facts = _where_facts(request.where)
     if scan.span is not None:
         request_facts["range"] = _range(scan.span.start, scan.span.end)
     if request.limit is not None:
@@ -168,11 +158,7 @@ def scan_html(scan: Scan) -> str:
 def changes_html(changes: Changes) -> str:
     """Return the notebook HTML of a change query, without rows."""
     request = changes.request
-    request_facts: dict[str, object] = {"range": _range(request.start, request.end)}
-    if request.where is not None:
-        request_facts["where"] = tag(
-            "code", shorten(format_expression(request.where.expression), 400)
-        )
+    request_facts = {"range": _range(request.start, request.end), **_where_facts(request.where)}
     if request.limit is not None:
         request_facts["limit"] = count_text(request.limit, "row")
     try:
@@ -257,12 +243,8 @@ def _value(record: Mapping[str, Any], name: str) -> object:
 
 def _distinct_slices(tasks: Sequence[MatchTask]) -> list[FileSlice]:
     """Return each slice once; several tasks may share one."""
-    slices = [side.slice for task in tasks for side in _sides(task)]
-    return list(dict.fromkeys(slices))
-
-
-def _sides(task: MatchTask) -> list[ReadTask]:
-    return [side for side in (task.before, task.after) if side is not None]
+    sides = (side for task in tasks for side in (task.before, task.after))
+    return list(dict.fromkeys(side.slice for side in sides if side is not None))
 
 
 def _slices(slices: Sequence[FileSlice]) -> str:
@@ -270,6 +252,12 @@ def _slices(slices: Sequence[FileSlice]) -> str:
     logs = sum(len(slice_.logs) for slice_ in slices)
     text = f"{count_text(len(slices), 'file slice')} of {size}"
     return text + (f" with {count_text(logs, 'log file')}" if logs else "")
+
+
+def _where_facts(where: Where | None) -> dict[str, object]:
+    if where is None:
+        return {}
+    return {"where": tag("code", shorten(format_expression(where.expression), 400))}
 
 
 def _range(start: str | None, end: str | None) -> str:
@@ -288,6 +276,10 @@ def _columns(schema: Iterable[pa.Field]) -> Html:
     rows = [
         (tag("code", value_text(column.name)), value_text(str(column.type))) for column in schema
     ]
-    open_ = "" if len(rows) <= 12 else None
-    summary = tag("summary", f"{len(rows):,} columns")
-    return tag("details", summary, grid(("column", "type"), rows), open=open_)
+    return _details(len(rows), grid(("column", "type"), rows))
+
+
+def _details(columns: int, grid_of_columns: Html) -> Html:
+    """Return a grid of columns that is closed at first if it is long."""
+    summary = tag("summary", f"{columns:,} columns")
+    return tag("details", summary, grid_of_columns, open="" if columns <= 12 else None)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import pyarrow as pa
 
-from pyhudi.config.metadata_names import not_made
+from pyhudi.config.metadata_names import index_creation_error
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import Definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -76,7 +76,7 @@ def select_partitions(request: PartitionRequest) -> tuple[str, ...]:
     for partition_type in requested:
         reason = partition_type.check_base_files(request.config)
         if reason:
-            raise not_made(partition_type.name, reason)
+            raise index_creation_error(partition_type.name, reason)
     return tuple(partition_type.name for partition_type in requested)
 
 
