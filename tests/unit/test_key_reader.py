@@ -181,6 +181,12 @@ def test_lookup_finds_keys_that_moved(tmp_path: Path, kind: Any) -> None:
     table.upsert(rows(names[::2], "p1", 2))
     table.delete_keys(pa.table({"id": names[::5], "part": ["p0"] * len(names[::5])}))
     table.upsert(rows([*names[1::5], names[30]], "p2", 3))
+    rest = {row["id"]: row for row in table.to_arrow().to_pylist()}
+    for moved in (names[2], names[0], names[1]):
+        # The index has its earlier file group, too, which still has other keys.
+        handle = pyhudi.open_table(tmp_path)
+        assert handle.get([moved]).num_rows == (moved in rest)
+        assert [handle.get([name]).num_rows for name in rest] == [1] * len(rest)
     asked = [*reversed(names), "k99", "\ufffd"]
     for handle in (table, pyhudi.open_table(tmp_path)):
         expected = {row["id"]: row for row in handle.to_arrow().to_pylist()}

@@ -139,8 +139,7 @@ class KeyReader:
         if unknown:
             if not self._add_planned(unknown):
                 self._plan(keys)
-            for place in self._native.unknown(unknown):
-                self._native.add(*place)  # It is not part of the snapshot.
+            self._add_others(self._native.unknown(unknown))
             rows, _, was_read = self._native.find(keys, self._threads, by_slice=by_slice)
             if was_read and not self._has_same_index():
                 return None
@@ -166,6 +165,18 @@ class KeyReader:
         unknown = set(self._native.unknown([slice_.key for slice_ in slices]))
         self._add([slice_ for slice_ in slices if slice_.key in unknown])
         return [slice_.key for slice_ in slices]
+
+    def _add_others(self, places: list[Place]) -> None:
+        """Add file groups that a plan for the keys does not have, but the index does.
+
+        The index also returns earlier locations of a key, and those of keys with an equal hash.
+        These file groups may have other keys. If a group is not part of the snapshot, it is empty.
+        """
+        if places:
+            slices = select_file_slices(self.table, self._request).slices
+            self._add(slices.filter(slices.in_groups(set(places))))
+            for place in self._native.unknown(places):
+                self._native.add(*place)
 
     def _add_planned(self, places: list[Place]) -> bool:
         """Add slices that another reader of the snapshot has planned, if it has planned all."""
