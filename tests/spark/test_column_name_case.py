@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyhudi
 from pyhudi import HudiTable, SchemaMismatch
-from pyhudi.spark import SparkEngine, create_table, read, sql
+from pyhudi.spark import create_table, read, sql
 
 pytestmark = [pytest.mark.spark35, pytest.mark.filterwarnings("ignore")]
 
@@ -92,6 +92,6 @@ def test_sql_follows_the_session(spark: SparkSession, tmp_path: Path) -> None:
     sql(spark, "ALTER TABLE cases ALTER COLUMN fare COMMENT 'of a ride'")
     sql(spark, "ALTER TABLE cases ADD COLUMNS (n INT AFTER FARE)")
     sql(spark, "ALTER TABLE cases DROP PARTITION (CITY = 'y')")
-    table = pyhudi.open_table(base, engine=SparkEngine(spark))
+    table = pyhudi.open_table(base)
     assert table.config.record_key_fields == ("Id",)
     assert table.scan().to_arrow().to_pylist() == [{"Id": 1, "Fare": 2.0, "n": None, "City": "x"}]
