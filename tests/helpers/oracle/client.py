@@ -187,7 +187,7 @@ class HudiOracle:
         rows: Sequence[Mapping[str, Any]] | None = None,
         schema: str | None = None,
         input: str | Path | None = None,  # noqa: A002 - the server's own word
-        operation: str = "upsert",
+        operation: str | None = "upsert",
         options: Mapping[str, str] | None = None,
         mode: str = "append",
         partitions: int = 1,
