@@ -151,7 +151,8 @@ def test_native_parquet_aggregates_with_merged_slices(
     frame, plain = (side if where == "true" else side.where(where) for side in (frame, plain))
     expected = (plain.groupBy(*by) if by else plain).agg(*parts())
     aggregated = (frame.groupBy(*by) if by else frame).agg(*parts())
-    assert aggregated.schema == expected.schema
+    # Spark 4 marks generated names in the metadata of fields.
+    assert repr(aggregated.schema) == repr(expected.schema)
     assert rows_of(aggregated) == rows_of(expected)
     assert is_by_pyhudi(aggregated)
     assert is_by_spark(aggregated) == (where == "true")
@@ -274,7 +275,7 @@ def check_filters(
     by_spark: bool = True,
 ) -> None:
     frame = read(spark, base)
-    assert is_by_spark(frame) == by_spark
+    assert is_by_pyhudi(frame) == (not by_spark)
     for condition in conditions:
         found = rows_of(frame.filter(condition))
         assert found == rows_by_pyhudi(frame, monkeypatch, condition), condition
@@ -300,7 +301,7 @@ def test_values_of_partitions(
         patch.setattr(key_generator, "_check_not_null_path", lambda *_: None)  # As Hudi writes.
         made(tmp_path, rows, partition_by="part", options=options)
     frame = read(spark, tmp_path)
-    assert is_by_spark(frame) == (kind != "empty texts")
+    assert is_by_pyhudi(frame) == (kind == "empty texts")
     assert rows_of(frame) == rows_by_pyhudi(frame, monkeypatch)
 
 
@@ -310,7 +311,7 @@ def test_older_files_without_a_column(spark: SparkSession, tmp_path: Path) -> No
     more = pa.table({"id": ["b"], "part": ["y"], "small": pa.array([5], pa.int32()), "new": ["n"]})
     table.upsert(more, schema_mode="merge")
     frame = read(spark, tmp_path)
-    assert not is_by_spark(frame)
+    assert is_by_pyhudi(frame)
     assert {row["id"]: row["new"] for row in frame.collect()} == {"a": None, "b": "n", "c": None}
     assert is_by_spark(frame.select("id", "small"))
     assert is_by_spark(frame.where("part = 'y'"))
@@ -322,7 +323,7 @@ def test_older_files_with_a_narrower_type(spark: SparkSession, tmp_path: Path) -
     more = pa.table({"id": ["b"], "part": ["y"], "small": pa.array([2**40], pa.int64())})
     table.upsert(more, schema_mode="merge")
     frame = read(spark, tmp_path)
-    assert not is_by_spark(frame)
+    assert is_by_pyhudi(frame)
     found = {row["id"]: row["small"] for row in frame.collect()}
     assert found == {"a": 1, "b": 2**40, "c": -(2**31)}
 

@@ -16,7 +16,6 @@ import pytest
 import pyhudi
 from pyhudi.config.actions import COMPACTION
 from pyhudi.services import compaction
-from pyhudi.table.participants import run_participants
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.pending_instant import PendingInstant
 
@@ -67,7 +66,7 @@ def test_metadata_compaction_publishes_only_with_its_files(
     base = tmp_path / "t"
     schema = rows("a", 0).schema
     table = pyhudi.create_table(base, schema, key="id", version=version, options=OPTIONS)
-    begin, publish = PendingInstant.begin, PendingInstant.publish
+    begin, complete, publish = PendingInstant.begin, PendingInstant.complete, PendingInstant.publish
     begun: list[PendingInstant] = []
     calls: list[str] = []
 
@@ -89,15 +88,15 @@ def test_metadata_compaction_publishes_only_with_its_files(
         stands_still()
         publish(opened, *given)
 
-    def late_in_step(*given: Any) -> Any:
+    def late_in_step(opened: PendingInstant, *given: Any) -> str:
         stands_still()
-        return run_participants(*given)
+        return complete(opened, *given)
 
     monkeypatch.setattr(PendingInstant, "begin", noted)
     if late_at == "publish":
         monkeypatch.setattr(PendingInstant, "publish", late_publish)
     else:
-        monkeypatch.setattr(compaction, "run_participants", late_in_step)
+        monkeypatch.setattr(PendingInstant, "complete", late_in_step)
     value = 0
     while not calls:
         value += 1
