@@ -116,8 +116,9 @@ def test_conflict_keeps_retry() -> None:
         "Task 3 in stage 2.0 failed 4 times\npyhudi.errors.CommitConflict: lost\nHint: Run it.\n"
         f"Details: {details}\n\tat org"
     )
-    with pytest.raises(CommitConflict, match=r"^lost\nHint: Run it\.$") as caught, raise_original():
+    with pytest.raises(CommitConflict) as caught, raise_original():
         raise RuntimeError(text)
+    assert str(caught.value) == "lost\nHint: Run it."
     assert caught.value.retry
     assert str(caught.value.__cause__) == "Task 3 in stage 2.0 failed 4 times"
 
