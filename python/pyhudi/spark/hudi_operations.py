@@ -11,11 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from typing_extensions import Self
 
 from pyhudi.api.create import create_and_fill
 from pyhudi.api.table import HudiTable, open_table
@@ -47,6 +46,9 @@ from pyhudi.storage.storage import Storage
 from pyhudi.write import input_rows
 from pyhudi.write.partition_selection import paths_of
 from pyhudi.write.upsert import open_write
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MODES = ("append", "overwrite", "ignore", "error", "errorifexists", "default")
 _DELETES = ("delete", "delete_partition")
