@@ -129,6 +129,7 @@ def test_others_make_the_metadata_table_of_a_handle_anew(bucket: Bucket) -> None
     theirs.rebuild_metadata()
     for where in ("id = 'k01'", "v = 1 AND id = 'k01'"):
         assert held.scan(where=where).to_arrow()["v"].to_pylist() == [1]
+    assert held.get(["k01"])["v"].to_pylist() == [1]
     assert held.count() == 8
 
 

@@ -198,9 +198,13 @@ def _new_cache() -> _native.LookupCache:
     return _native.LookupCache(_ROWS_BYTES)
 
 
-def _record_index(table: TableSnapshot) -> _native.MetadataPartition | None:
-    """Return the record index if it has each key of a snapshot."""
-    access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
+def _record_index(
+    table: TableSnapshot, *, reopen: bool = False
+) -> _native.MetadataPartition | None:
+    """Return the record index if it has each key of a snapshot. reopen: see `MetadataAccess`."""
+    access = MetadataAccess(
+        table.storage, table.config, table.timeline, table.options, reopen=reopen
+    )
     request = ScanRequest((RECORD_KEY,), where=_is_among(pa.array([], pa.string())))
     context = PruningContext(table, request, access)
     if not (access.has(RECORD_INDEX) and context.conjuncts and context.reads_current_snapshot):
@@ -209,7 +213,11 @@ def _record_index(table: TableSnapshot) -> _native.MetadataPartition | None:
     is_partitioned = definition is not None and definition.is_partitioned
     if is_partitioned or not context.has_unique_keys:
         return None
-    index = access.use(INSTEAD, lambda metadata: metadata.partition(RECORD_INDEX))
+    try:
+        index = access.use(INSTEAD, lambda metadata: metadata.partition(RECORD_INDEX))
+    except OutdatedError:
+        # Another writer has rebuilt the metadata table.
+        return _record_index(table, reopen=True)
     return None if index is None else index.keeping(_INDEX_BYTES)
 
 
