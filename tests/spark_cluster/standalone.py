@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import pyspark
 from pyspark.sql import SparkSession
+
+from tests.spark import drivers
 
 SPARK_HOME = Path(pyspark.__file__).parent
 _MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -109,18 +109,8 @@ def session_at(url: str, folder: Path, settings: Mapping[str, str] | None = None
     return spark
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(drivers.Process):
     """A process of this machine."""
-
-    pid: int
-    parent: int
-    command: str
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless the process has ended."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
 
     @property
     def is_executor(self) -> bool:

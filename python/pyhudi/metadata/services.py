@@ -174,7 +174,7 @@ def _is_just_compacted(timeline: Timeline) -> bool:
 
 
 def _compact(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
-    """Compact all slices with log files, if possible; return whether there was a compaction.
+    """Compact all slices with log files, if possible; return whether its timeline has changed.
 
     data: the snapshot before the commit.
     """
@@ -200,8 +200,8 @@ def _compact(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
     slices = compaction.slices_with_logs(
         FileSystemView(storage, config, current.timeline, partitions, files)
     )
-    compaction.compact(current, record_compaction(), slices, instant)
-    return True
+    compacted = compaction.compact(current, record_compaction(), slices, instant)
+    return compacted is not None or current is not metadata_table
 
 
 def _without_rolled_back_commits(

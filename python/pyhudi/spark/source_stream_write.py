@@ -8,10 +8,9 @@ streams.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 from pyspark.sql.types import StructType
 
@@ -19,24 +18,15 @@ from pyhudi.api.table_exists import has_table
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict, ConfigError, UnsupportedTableFeature
 from pyhudi.spark.hudi_operations import existing_table
-from pyhudi.spark.source_write import Staged, StagedWrite
+from pyhudi.spark.source_write import Staged, StagedWrite, TaskStaging
 from pyhudi.spark.source_write_options import SourceWrite
 from pyhudi.spark.stream_sink import StreamBatches
 from pyhudi.spark.task_errors import wrap_exceptions
 from pyhudi.storage.storage import Storage
 
 
-class HudiStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+class HudiStreamWriter(TaskStaging, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """The writer of one batch: Spark creates a writer for each of them."""
-
-    def __init__(self, write: StagedWrite) -> None:
-        super().__init__()
-        self._write = write
-
-    @wrap_exceptions()
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        """On an executor: stage the rows of one task."""
-        return self._write.write(iterator)
 
     @wrap_exceptions()
     def commit(self, messages: Sequence[Staged | None], batchId: int) -> None:  # noqa: N803 - Spark's

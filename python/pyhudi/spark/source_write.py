@@ -95,8 +95,8 @@ class StagedWrite:
             self.stage.remove()
 
 
-class StagedWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """One write through a stage. Creating the writer creates the stage."""
+class TaskStaging:
+    """The tasks of Spark's writers through a stage, of batches and of streams."""
 
     def __init__(self, write: StagedWrite) -> None:
         super().__init__()
@@ -106,6 +106,10 @@ class StagedWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         """On an executor: stage the rows of one task."""
         return self._write.write(iterator)
+
+
+class StagedWriter(TaskStaging, DataSourceArrowWriter):  # type: ignore[misc]
+    """One write through a stage. Creating the writer creates the stage."""
 
     @wrap_exceptions()
     def commit(self, messages: Sequence[Staged | None]) -> None:
