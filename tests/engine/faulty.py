@@ -85,6 +85,11 @@ class FaultyEngine:
         """Whatever the engine below says."""
         return self.inner.tasks_per_process
 
+    @property
+    def small_call_bytes(self) -> int:
+        """None: each call is to have its faults."""
+        return 0
+
     def scan(
         self,
         work: Callable[[Task], Iterator[pa.RecordBatch]],

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pytest
 
 from pyhudi.engine import local
-from pyhudi.engine.local import LocalEngine
+from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import ConfigError
+from pyhudi.storage.storage import Storage
 from tests.engine import jobs
+from tests.engine.faulty import FaultyEngine
 
 pytestmark = pytest.mark.spark35
 
@@ -258,3 +260,27 @@ def test_local_engine_pickles() -> None:
 def test_local_engine_refuses_zero_threads_and_zero_buffer(wrong: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         LocalEngine(**wrong)
+
+
+def test_choose_engine_runs_small_calls_of_clusters_here(tmp_path: Path) -> None:
+    class Cluster(FaultyEngine):
+        small_call_bytes = 100
+
+    cluster = Cluster(LocalEngine(1), lambda work: work)
+    disk, bucket = Storage(str(tmp_path)), Storage("s3://bucket/t", {"region": "us-east-1"})
+    assert choose_engine(cluster, disk, size=101) is cluster
+    assert choose_engine(cluster, disk, files=201) is cluster
+    here = choose_engine(cluster, disk, files=200, size=100)
+    assert isinstance(here, LocalEngine)
+    assert here.threads == LocalEngine().threads
+    remote = choose_engine(cluster, bucket, size=100)
+    assert isinstance(remote, LocalEngine)
+    assert remote.threads > here.threads
+    mine = LocalEngine(3)
+    assert choose_engine(mine, disk, files=1000) is mine
+    assert choose_engine(mine, bucket) is mine
+    many = choose_engine(LocalEngine(), bucket, files=1000)
+    assert isinstance(many, LocalEngine)
+    assert many.threads == remote.threads
+    large = LocalEngine()
+    assert choose_engine(large, bucket, size=local.SMALL_CALL_BYTES + 1) is large

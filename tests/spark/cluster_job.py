@@ -16,6 +16,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.spark import read
+from pyhudi.spark.engine import SMALL_CALL_OPTION
 
 
 def main(base: str, archive: str | None = None) -> None:
@@ -29,6 +30,7 @@ def main(base: str, archive: str | None = None) -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
         .config("spark.sql.shuffle.partitions", "4")
+        .config(SMALL_CALL_OPTION, "0")
     )
     path = os.environ.get("PYTHONPATH", "")
     if archive:

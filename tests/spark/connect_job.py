@@ -19,6 +19,7 @@ from pyspark.sql import functions as sf
 import pyhudi
 from pyhudi.errors import CorruptTable
 from pyhudi.spark import SparkEngine, read, register, register_source, sql
+from pyhudi.spark.engine import SMALL_CALL_OPTION
 
 
 def main(base: str) -> None:
@@ -40,9 +41,11 @@ def main(base: str) -> None:
         )
 
     table = pyhudi.open_table(base)
+    spark.conf.set(SMALL_CALL_OPTION, "0")
     table.bulk_insert(rows(0, 20, 1))
     before = table.refresh().state.timeline.commits[-1].requested
     table.upsert(rows(15, 30, 2))
+    spark.conf.unset(SMALL_CALL_OPTION)
     table.delete_keys(rows(0, 2, 0).drop("v"))
     merge = table.merge(rows(28, 32, 3)).when_matched_update_all()
     merge.when_not_matched_insert_all().execute()
@@ -67,8 +70,9 @@ def main(base: str) -> None:
     (count,) = sql(spark, "SELECT count(*) AS n FROM things t WHERE t.v > 1").collect()
     assert count["n"] == 17
     broken = SparkEngine(spark).scan(fail, [1], pa.schema([("v", pa.int64())]))
-    with pytest.raises(CorruptTable, match=r"^damaged$") as caught:
+    with pytest.raises(CorruptTable) as caught:
         broken.groupBy("v").count().collect()
+    assert caught.value.args == ("damaged",)
     assert (caught.value.file, caught.value.offset) == ("f", 3)
     register_source(spark)
     assert counted(spark.read.format("pyhudi").load(base)) == expected

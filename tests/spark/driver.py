@@ -18,7 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.engine.local import SMALL_CALL_BYTES
 from pyhudi.errors import CommitConflict, HistoryUnavailable, LockTimeout
+from pyhudi.spark.engine import SMALL_CALL_OPTION
 from pyhudi.spark.stream_sink import SinkMethod, sink
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
@@ -62,7 +64,8 @@ def next_batch(folder: str, name: str) -> int:
 
 
 def write(spark: SparkSession, base: str, name: str, number: int) -> None:
-    """In one of two ways that write a batch once."""
+    """In one of two ways that write a batch once, on executors and on the driver in turn."""
+    spark.conf.set(SMALL_CALL_OPTION, str(number % 2 * SMALL_CALL_BYTES))
     rows = batch(spark, name, number)
     verb: SinkMethod = "bulk_insert"
     if number % 3 < 2:

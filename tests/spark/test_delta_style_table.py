@@ -78,6 +78,7 @@ def test_delete_by_comparisons_shuffles_nothing(
     assert not table.delete("v > 7").committed
 
 
+@pytest.mark.on_executors
 def test_delete_of_many_keys_shuffles_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,6 +306,7 @@ def test_moments_name_no_keys_without_a_zone(spark: SparkSession, tmp_path: Path
         table.merge(moments).when_matched_update({"v": "source.v"}).execute()
 
 
+@pytest.mark.on_executors
 def test_rows_that_lose_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     """A null ordering value counts as 0."""
     table = TABLE.make(tmp_path, order_by="v", first=TABLE.rows(range(9), v=5))

@@ -17,7 +17,7 @@ from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.cached_property import cached_property
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text, names_text, shorten
-from pyhudi.engine.local import choose_io_engine
+from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.engine.memory_pool import task_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
@@ -248,9 +248,10 @@ class Scan(ScanOutputs):
 
         The scan's own engine is used if tasks share a memory limit.
         """
-        if self.request.memory_limit is not None:
+        if self.request.memory_limit is not None or not isinstance(self.engine, LocalEngine):
             return self.engine
-        return choose_io_engine(self.engine, self.table.storage, sum(map(task_size, tasks)))
+        size = sum(map(task_size, tasks))
+        return choose_engine(self.engine, self.table.storage, size=size)
 
     def _stream(self, tasks: Sequence[ReadTask], limit: int | None) -> pa.RecordBatchReader:
         label = f"scan {self.table.storage.uri}"

@@ -27,9 +27,9 @@ from pyhudi.storage.threads import ThreadPool
 
 _LOOK_AHEAD_BYTES = 16 * 1024 * 1024
 _MAX_LOCAL_FILES = 200
-"""Number of files that one machine deletes before a cluster has started."""
-_MAX_LOCAL_BYTES = 64 * 1024 * 1024
-"""Total bytes of a call's tasks up to which one machine suffices."""
+"""Number of files that one machine opens or deletes before a cluster has started."""
+SMALL_CALL_BYTES = 64 * 1024 * 1024
+"""Default of `Engine.small_call_bytes`."""
 _EXCHANGE_BYTES = 8 * 1024 * 1024
 """Bytes of an exchange's rows that are grouped in memory; more rows spill to local files."""
 
@@ -89,6 +89,11 @@ class LocalEngine:
     def tasks_per_process(self) -> int:
         """See `Engine.tasks_per_process`."""
         return self.threads
+
+    @property
+    def small_call_bytes(self) -> int:
+        """See `Engine.small_call_bytes`."""
+        return SMALL_CALL_BYTES
 
     def run(
         self,
@@ -260,17 +265,13 @@ class _CheckedWork(Generic[Task]):
                 yield batch
 
 
-def choose_engine(engine: Engine, *, files: int = 0, size: int = 0) -> Engine:
-    """Return the engine for this many files or bytes: a cluster only if they are worth a job."""
-    if isinstance(engine, LocalEngine) or files > _MAX_LOCAL_FILES or size > _MAX_LOCAL_BYTES:
-        return engine
-    return LocalEngine()
+def choose_engine(engine: Engine, storage: Storage, *, files: int = 0, size: int = 0) -> Engine:
+    """Return the engine for a call that opens this many files, or reads and writes `size` bytes.
 
-
-def choose_io_engine(engine: Engine, storage: Storage, size: int) -> Engine:
-    """Return the engine for tasks that transfer this many bytes: many threads for few bytes.
-
-    Only for remote storage, where each call is a round trip.
+    A cluster gets calls that are worth a job. Small calls run on threads of this process, many of
+    them if storage is remote, where each request is a round trip.
     """
-    is_small = size <= _MAX_LOCAL_BYTES and is_remote(storage.uri)
-    return engine.for_small_io() if is_small and isinstance(engine, LocalEngine) else engine
+    local = engine if isinstance(engine, LocalEngine) else LocalEngine()
+    if size > engine.small_call_bytes or (files > _MAX_LOCAL_FILES and local is not engine):
+        return engine
+    return local.for_small_io() if is_remote(storage.uri) else local

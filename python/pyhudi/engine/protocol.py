@@ -66,6 +66,11 @@ class Engine(Protocol):
         """How many tasks share the memory of one process."""
         ...
 
+    @property
+    def small_call_bytes(self) -> int:
+        """Bytes that a call may read and write to run on threads of the calling process."""
+        ...
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

@@ -29,6 +29,7 @@ from pyhudi.index.replaced_buckets import find_replaced_file_ids
 from pyhudi.slices.bucket_hash import KeyHash, key_hashes
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
+from pyhudi.slices.task_packing import engine_for_slices
 from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4
@@ -168,7 +169,8 @@ def samples(
             for slices_left in remaining.values()
             for s in slices_left[:number]
         ]
-        read = engine.run(sample_keys, tasks, label="check buckets of keys")
+        reader = engine_for_slices(engine, source.storage, (task.slice for task in tasks))
+        read = reader.run(sample_keys, tasks, label="check buckets of keys")
         for task, keys in zip(tasks, read, strict=True):
             distinct = pc.count_distinct(key_hash.hashes(keys)).as_py()
             samples_read.append(Sample(task.slice, keys, distinct))

@@ -21,6 +21,7 @@ from pyhudi.errors import CommitConflict, SchemaMismatch
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_slice import FileSlice
+from pyhudi.slices.task_packing import engine_for_slices
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.key_uniqueness import keys_are_unique
 
@@ -84,7 +85,8 @@ def groups_with_duplicates(
     read = {number: groups[number].read_slice for number in keys}
     numbers = [number for number, slice_ in read.items() if slice_.base is not None]
     tasks = [DuplicateKeysTask(table.key_source, read[number], keys[number]) for number in numbers]
-    results = table.engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
+    engine = engine_for_slices(table.engine, table.storage, (task.slice for task in tasks))
+    results = engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
     return frozenset(number for number, repeats in zip(numbers, results, strict=True) if repeats)
 
 

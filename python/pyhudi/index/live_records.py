@@ -22,6 +22,7 @@ from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
+from pyhudi.slices.task_packing import engine_for_slices
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ def _tag_live(
         number = numbers[read.slice.key]
         rows = requested[number][1]
         tasks.append(LiveKeysTask(replace(read, path_values=()), number, rows, keys.take(rows)))
-    results = table.engine.run(find_live, tasks, label="look for record keys")
+    engine = engine_for_slices(table.engine, table.storage, slices)
+    results = engine.run(find_live, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in results], pa.int64()) for at in range(2))
     return Tagged(*map(flat, columns))

@@ -25,6 +25,7 @@ from pyhudi.index.protocol import IndexedTable, TagResult
 from pyhudi.slices.bootstrap import source_spec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values
+from pyhudi.slices.task_packing import engine_for_slices
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _INCOMING_TIME = "99999999999999999"
@@ -139,9 +140,8 @@ def _read_states(
             compare=compare,
         )
         tasks.append(task)
-    return pa.concat_tables(
-        table.engine.run(find_existing_records, tasks, label="read existing records")
-    )
+    engine = engine_for_slices(table.engine, table.storage, (task.slice for task in tasks))
+    return pa.concat_tables(engine.run(find_existing_records, tasks, label="read existing records"))
 
 
 _NO_STATES = pa.table(

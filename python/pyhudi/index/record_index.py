@@ -26,7 +26,7 @@ from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
 from pyhudi.config.log import warn
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.metadata_names import FOLDER, RECORD_INDEX
-from pyhudi.engine.local import choose_io_engine
+from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import (
     ConfigError,
@@ -159,7 +159,7 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
             partitioned_index=partitioned,
         )
         tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
-        engine = choose_io_engine(table.engine, storage, rows.nbytes)
+        engine = choose_engine(table.engine, storage, size=rows.nbytes)
         results = list(engine.run(look_up, tasks, label="look up record keys"))
         partitions.update(path for result in results for path, _ in result.locations)
         groups, _ = table.groups(sorted(partitions))

@@ -22,6 +22,7 @@ from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index, IndexedTable, KeyFilter, TagResult
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.tagged_rows import Tagged, flat, group_values, row_numbers
+from pyhudi.slices.task_packing import engine_for_slices
 
 
 class SimpleIndex(Index):
@@ -90,6 +91,7 @@ def tag(
     group; their positions are the group numbers in the result. filters: as in `TagTask`.
     """
     tasks = list(_tasks(source, keys, slices, any_partition=any_partition, filters=filters))
+    engine = engine_for_slices(engine, source.storage, (task.slice for task in tasks))
     results = engine.run(find_keys, tasks, label="find record keys")
     rows, groups, base_rows = (
         flat(pa.chunked_array([parts[at] for parts in results], type=pa.int64())) for at in range(3)

@@ -32,7 +32,7 @@ from pyhudi.config.metadata_names import (
     REBUILD_HINT,
     RECORD_INDEX,
 )
-from pyhudi.engine.local import LocalEngine, choose_engine, choose_io_engine
+from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, CorruptTable, HudiError, retryable_conflict
 from pyhudi.metadata import rolled_back
@@ -136,8 +136,7 @@ class MetadataParticipant(CommitParticipant):
         change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
         delta.add(new_groups(change))
         size = sum(stat.file_size_in_bytes for stat in metadata.write_stats)
-        engine = choose_engine(table.engine, size=size)
-        engine = choose_io_engine(engine, table.storage, size)
+        engine = choose_engine(table.engine, table.storage, size=size)
         stats = delta.write(engine, commit_tasks(change))
         commit.metadata_table = delta.metadata_table
         commit.keys_indexed = sum(
@@ -237,8 +236,7 @@ class MetadataParticipant(CommitParticipant):
             metadata_table = _without_unfinished(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
         files = sum(map(len, clean.files.values()))
-        engine = choose_engine(table.engine, files=files)
-        engine = choose_io_engine(engine, table.storage, files * _RECORD_BYTES)
+        engine = choose_engine(table.engine, table.storage, files=files, size=files * _RECORD_BYTES)
         delta.write(engine, clean_tasks(Cleaned(table, clean, delta.recording)))
         clean.metadata_table = delta.metadata_table
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.local import LocalEngine, choose_io_engine
+from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.errors import MissingFile
 from pyhudi.index.bucket_lookup import ENOUGH_KEYS, IsInBucket, in_bucket, samples
 from pyhudi.index.detection import has_buckets_by_partition
@@ -109,7 +109,7 @@ def _prune_if_verified(
     if not left_out:
         return stays
     candidates = key_hashes(table.config, IndexOptions.of(table.options))
-    engine = choose_io_engine(LocalEngine(), table.storage, 0)
+    engine = choose_engine(LocalEngine(), table.storage)
     try:
         key_samples = samples(engine, KeySource.of(table), left_out, candidates[0])
     except MissingFile:  # The reader of the slice reports the missing file.

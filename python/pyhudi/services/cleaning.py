@@ -251,7 +251,7 @@ def _execute(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bo
         _DeleteTask(table.storage, tuple(paths[start : start + _FILES_PER_TASK]))
         for start in range(0, len(paths), _FILES_PER_TASK)
     ]
-    engine = choose_engine(table.engine, files=len(paths))
+    engine = choose_engine(table.engine, table.storage, files=len(paths))
     engine.run(_delete, tasks, label=f"clean {action.time}")
     with table.lock_manager.critical_section():
         return _complete(action, plan, files, started)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.file_names import parse_base_name, parse_log_name
 from pyhudi.config.property_names import UNFINISHED
-from pyhudi.engine.local import choose_io_engine
+from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import retryable_conflict
 from pyhudi.schema import commit_schema
@@ -233,7 +233,8 @@ def _execute(
     schema = commit_schema.commit_schema(columns, table.config)
     compaction.begin()
     label = f"{work.label} of {instant}"
-    engine = choose_io_engine(table.engine, table.storage, sum(slice_.size for slice_ in slices))
+    size = sum(slice_.size for slice_ in slices)
+    engine = choose_engine(table.engine, table.storage, size=size)
     stats = engine.run(work.write, tasks, stage=new_stage_id(table), label=label)
     metadata = CommitMetadata(
         by_partition(stats),

@@ -7,15 +7,24 @@ too, and are smaller if there would otherwise be too few of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
+from pyhudi.engine.local import choose_engine
+from pyhudi.engine.protocol import Engine
+from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.storage.storage import Storage
 
 Task = TypeVar("Task")
+
+
+def engine_for_slices(engine: Engine, storage: Storage, slices: Iterable[FileSlice]) -> Engine:
+    """Return the engine for a call that reads these slices; see `choose_engine`."""
+    return choose_engine(engine, storage, size=sum(slice_.size for slice_ in slices))
 
 
 @dataclass(frozen=True)

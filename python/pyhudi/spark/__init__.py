@@ -1,13 +1,13 @@
 """Spark as an engine: the only package that imports pyspark.
 
-Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and no Hudi JAR. Rows of a
-DataFrame (`write_rows.py`) never reach the driver: the same functions make and look up keys in
-`mapInArrow` steps, with a pickled context (`executor_steps.py`). The driver counts
-(`assigned_frame.py`), and one `exchange` routes each file's rows to the task that writes it
-(`file_routing.py`). If all slices are base files with unencoded columns, Spark reads the files
-itself (`native_parquet.py`, decision 24). Spark 4's data source (`source.py`, `stream.py`) plans in
-a worker without a session. A stream's offset is the time of a commit; a sink's is the batch number
-in its commits.
+Driver and executors need the pyhudi wheel and PySpark 3.5 or 4.x, and no Hudi JAR. A few rows of a
+DataFrame are fetched and written by the driver (`small_frames.py`, decision 29). More rows
+(`write_rows.py`) never reach it: the same functions make and look up keys in `mapInArrow` steps,
+with a pickled context (`executor_steps.py`). The driver counts (`assigned_frame.py`), and one
+`exchange` routes each file's rows to the task that writes it (`file_routing.py`). If all slices are
+base files with unencoded columns, Spark reads the files itself (`native_parquet.py`, decision 24).
+Spark 4's data source (`source.py`, `stream.py`) plans in a worker without a session. A stream's
+offset is the time of a commit; a sink's is the batch number in its commits.
 """
 
 from typing import TYPE_CHECKING

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ from pyhudi.spark.delta_style_merge_frame import (
 )
 from pyhudi.spark.executor_steps import CachedFrames, collect, job_group
 from pyhudi.spark.merge_steps import merge_by_key
+from pyhudi.spark.small_frames import fetch
 from pyhudi.spark.source_filters import FilterTuple, conjuncts_of, is_comparable
 from pyhudi.spark.to_dataframe import frame_of
 from pyhudi.spark.write_rows import assign_deletes
@@ -139,7 +141,10 @@ def _write_changes(
         if change.may_match_twice and change.source is not None:
             frame = frame.dropDuplicates(list(ids))
         frame = keep.keep(frame)
-        counts = _count_by_clause(frame, ids, change)
+        small = fetch(table.engine, frame)
+        counts = _check_counts(
+            _counts_on_cluster(frame, ids) if small is None else _counts_of(small, ids), change
+        )
         _check_duplicates(handle, target, frame, ids, clauses)
         by_action = {
             action: sum(
@@ -147,7 +152,7 @@ def _write_changes(
             )
             for action in ("update", "insert", "delete")
         }
-        with _assign_rows(context, frame, merge_target, clauses, change) as assigned:
+        with _assign_rows(context, frame, small, merge_target, clauses, change) as assigned:
             _check_snapshot(handle, assigned.context)
             _check_all_written(assigned, by_action)
             commit_checks = [*check_missing_keys(assigned), check_partitions_unchanged(None)]
@@ -216,8 +221,11 @@ def _ids(context: WriteContext) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.record_key_fields, *more)))
 
 
-def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Mapping[int, int]:
-    """Return the number of keys of each clause. Raises if they cannot be written."""
+def _counts_on_cluster(frame: DataFrame, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return for each clause its number of keys, and the greatest values of the rows' flags.
+
+    The columns are `CLAUSE`, `keys`, `most` (rows of one key), `MOVED` and `OLDER`.
+    """
     rows = frame.groupBy(*(column_of(name) for name in ids)).agg(
         sf.count("*").alias("n"),
         sf.max(CLAUSE).alias(CLAUSE),
@@ -230,7 +238,25 @@ def _count_by_clause(frame: DataFrame, ids: Sequence[str], change: Change) -> Ma
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
-    clause_rows = collect(total, "find rows that change")
+    return [row.asDict() for row in collect(total, "find rows that change")]
+
+
+def _counts_of(rows: pa.Table, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return what `_counts_on_cluster` does, of rows in memory."""
+    flags = [(name, "max") for name in (CLAUSE, MOVED, OLDER)]
+    by_key = rows.group_by(list(ids)).aggregate([(CLAUSE, "count"), *flags])
+    by_key = by_key.rename_columns([*ids, "n", CLAUSE, MOVED, OLDER])
+    total = by_key.group_by(CLAUSE).aggregate(
+        [(CLAUSE, "count"), ("n", "max"), (MOVED, "max"), (OLDER, "max")]
+    )
+    result: list[Mapping[str, Any]] = total.rename_columns(
+        [CLAUSE, "keys", "most", MOVED, OLDER]
+    ).to_pylist()
+    return result
+
+
+def _check_counts(clause_rows: Sequence[Mapping[str, Any]], change: Change) -> Mapping[int, int]:
+    """Return the number of keys of each clause. Raises if they cannot be written."""
     may_repeat = change.source is None and change.deletes_alone
     if any(row["most"] > 1 for row in clause_rows) and not may_repeat:
         cause = "" if change.source is None else "several rows of the source match one row, or "
@@ -280,15 +306,16 @@ def _check_duplicates(
 def _assign_rows(
     context: WriteContext,
     frame: DataFrame,
+    small: pa.Table | None,
     merge_target: MergeTarget,
     clauses: Sequence[SparkClause],
     change: Change,
 ) -> Iterator[AssignedRows]:
-    """Yield the rows assigned to file groups."""
+    """Yield the rows assigned to file groups. small: the frame's rows, if they are few."""
     if change.deletes_alone:
-        with assign_deletes(
-            context, frame.select(*(column_of(name) for name in merge_target.fixed))
-        ) as deleted:
+        keys = frame.select(*(column_of(name) for name in merge_target.fixed))
+        few = None if small is None else small.select(merge_target.fixed)
+        with assign_deletes(context, keys, fetched=few) as deleted:
             yield deleted
         return
     changed = frame.drop(MOVED, OLDER)
@@ -296,7 +323,8 @@ def _assign_rows(
         context,
         changed,
         [_by_number(at, clause, merge_target) for at, clause in enumerate(clauses)],
-    ) as (merged):
+        fetched=None if small is None else small.drop_columns([MOVED, OLDER]),
+    ) as merged:
         yield merged
 
 

@@ -28,6 +28,7 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.engine import route_groups
+from pyhudi.engine.local import SMALL_CALL_BYTES
 from pyhudi.engine.protocol import Attempt, Result, Task
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.spark.task_errors import convert_task_errors, raise_original, run_task
@@ -39,6 +40,8 @@ Batches = Iterator[pa.RecordBatch]
 _RUN_RESULT = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 _EXCHANGE_RESULT = pa.schema([("route", pa.string()), ("result", pa.binary())])
 _CHUNK = 64
+SMALL_CALL_OPTION = "spark.pyhudi.smallCallBytes"
+"""Bytes that a call may read and write to run in the driver's process, 64 MiB by default."""
 
 
 class SparkEngine:
@@ -52,6 +55,16 @@ class SparkEngine:
     def tasks_per_process(self) -> int:
         """One: a Python worker of Spark runs one task at a time. See `Engine.tasks_per_process`."""
         return 1
+
+    @property
+    def small_call_bytes(self) -> int:
+        """The session's `spark.pyhudi.smallCallBytes`. See `Engine.small_call_bytes`."""
+        value = self.spark.conf.get(SMALL_CALL_OPTION, str(SMALL_CALL_BYTES))
+        try:
+            return int(str(value))
+        except ValueError as error:
+            hint = "Set a number of bytes; 0 runs everything on executors."
+            raise ConfigError(f"{SMALL_CALL_OPTION} is {value!r}", hint=hint) from error
 
     def run(
         self,

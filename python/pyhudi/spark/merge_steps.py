@@ -25,7 +25,6 @@ from pyhudi.input.conform import data_schema
 from pyhudi.input.decode_encodings import check_names
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers
-from pyhudi.spark.assigned_frame import AssignedFrame
 from pyhudi.spark.column_compatibility import (
     check_set_zones,
     check_zones,
@@ -54,7 +53,9 @@ from pyhudi.spark.internal_columns import (
     with_fields,
 )
 from pyhudi.spark.key_steps import Batches, add_sequence, task_number
+from pyhudi.spark.small_frames import fetch_if_small
 from pyhudi.spark.write_rows import FrameRows
+from pyhudi.write.merge import merge_in_memory
 from pyhudi.write.merge_clauses import Clause
 from pyhudi.write.merge_match import Matched, MatchTask, match_rows
 from pyhudi.write.merge_planning import (
@@ -64,6 +65,7 @@ from pyhudi.write.merge_planning import (
     check_clauses,
     tasks_for_groups,
 )
+from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.write_context import WriteContext
 
 LOCATION = "_pyhudi_location"
@@ -266,9 +268,16 @@ _KEY_FIELDS = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())]
 
 @contextmanager
 def merge_by_key(
-    context: WriteContext, frame: DataFrame, clauses: Sequence[MergeClause]
-) -> Iterator[AssignedFrame]:
-    """Yield the rows that the clauses produce; raises as `write.merge.merge` does."""
+    context: WriteContext,
+    frame: DataFrame,
+    clauses: Sequence[MergeClause],
+    *,
+    fetched: pa.Table | None = None,
+) -> Iterator[AssignedRows]:
+    """Yield the rows that the clauses produce; raises as `write.merge.merge` does.
+
+    fetched: the frame's rows, if they are small and were fetched already.
+    """
     columns = data_schema(context.schema.arrow)
     config = context.config
     keys = {name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
@@ -291,6 +300,12 @@ def merge_by_key(
     )
     all_clauses = (*source.on_match, *source.on_absence)
     check_set_zones(frame.sparkSession, source_schema, columns, all_clauses)
+    small = fetch_if_small(context.engine, frame) if fetched is None else fetched
+    if small is not None:
+        small = with_types(small.rename_columns(source_schema.names), source_schema)
+        with merge_in_memory(context, small, clauses) as merged:
+            yield merged
+        return
     with CachedFrames() as keep:
         keyed = map_batches(frame, SourceKeys(source), with_fields(source.renamed, NUMBERED))
         rows = FrameRows(context, keep, keyed, source.renamed).cache()

@@ -47,9 +47,13 @@ from pyhudi.spark.internal_columns import (
 )
 from pyhudi.spark.key_steps import Combine, DeleteKeys, DropExistingKeys, KeyRows
 from pyhudi.spark.shuffle_free_write import UnshuffledRows, WriteWithoutShuffle
+from pyhudi.spark.small_frames import fetch_if_small
 from pyhudi.spark.stored_keys import join_stored_keys
 from pyhudi.spark.tagging import AssignJoined, Find, LookUp, LookUpDeletes, ResolveMoves
+from pyhudi.write import memory_rows
+from pyhudi.write.memory_rows import MemoryRows
 from pyhudi.write.non_blocking import check_appends
+from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.write_context import Handle, WritableTable, WriteContext
 
@@ -289,6 +293,10 @@ def read_keyed_rows(
     context, _ = context.evolve(empty, schema_mode)
     mode = "partial" if partial else schema_mode
     step, schema = KeyRows.of(context, empty, mode, generate=generate)
+    small = fetch_if_small(context.engine, data)
+    if small is not None:
+        yield MemoryRows(context, step.add_keys(small, (0, 0)), RowCounters(small.num_rows))
+        return
     unshuffled = UnshuffledRows(
         context, data, WriteWithoutShuffle(step.context, step, schema, limit)
     )
@@ -298,18 +306,28 @@ def read_keyed_rows(
 
 
 @contextmanager
-def assign_deletes(context: WriteContext, keys: DataFrame) -> Iterator[AssignedRows]:
-    """Yield the rows of a delete by key, assigned; see `read_delete_keys`."""
+def assign_deletes(
+    context: WriteContext, keys: DataFrame, *, fetched: pa.Table | None = None
+) -> Iterator[AssignedRows]:
+    """Yield the rows of a delete by key, assigned; see `read_delete_keys`.
+
+    fetched: the keys, if they are few and were fetched already.
+    """
     keys = rename_columns(keys, context.schema.arrow.names)
     check_zones(keys, context.schema.arrow)
     empty, in_partitions = context.delete_keys(arrow_schema(keys).empty_table())
     check_appends(context, "delete_keys without partition columns", appends=in_partitions)
+    small = fetch_if_small(context.engine, keys) if fetched is None else fetched
+    if small is not None:
+        keyed, _ = context.delete_keys(small.rename_columns(keys.columns))
+        yield memory_rows.assign_deletes(context.recover(), keyed, in_partitions=in_partitions)
+        return
     with CachedFrames() as keep:
         step = DeleteKeys(RemoteContext.of(context))
-        keyed = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
+        frame = map_batches(keys, step, with_fields(empty.schema, NUMBERED))
         if context.options.combine_deletes:
-            keyed = keyed.dropDuplicates([RECORD_KEY, PARTITION_PATH])
-        rows, paths = FrameRows(context, keep, keyed, empty.schema).for_deletes()
+            frame = frame.dropDuplicates([RECORD_KEY, PARTITION_PATH])
+        rows, paths = FrameRows(context, keep, frame, empty.schema).for_deletes()
         yield rows.tag_deletes(paths if in_partitions else None).count_by_file()
 
 

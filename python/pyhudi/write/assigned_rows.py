@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
-from pyhudi.engine.local import choose_io_engine
+from pyhudi.engine.local import choose_engine
 from pyhudi.slices import write_tasks
 from pyhudi.slices.write_base import write_file
 from pyhudi.slices.write_tasks import BASE_ROW, BaseFileTask, FileGroup, WriteTask
@@ -90,7 +90,7 @@ class AssignedLocalRows:
         tasks = [self.fill_task(file) for file in files]
         label = f"write files of {instant}"
         size = sum(map(_size, tasks))
-        engine = choose_io_engine(self.context.engine, self.context.storage, size)
+        engine = choose_engine(self.context.engine, self.context.storage, size=size)
         return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
 
     def fill_task(self, file: PlannedFile) -> WriteTask:

@@ -24,6 +24,7 @@ from pyhudi.index.protocol import TagResult
 from pyhudi.input.batches import read_batches
 from pyhudi.input.conform import data_schema
 from pyhudi.slices.tagged_rows import Tagged, row_numbers
+from pyhudi.slices.task_packing import engine_for_slices
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
@@ -135,13 +136,17 @@ def _merge_source(
         return merged
     if isinstance(source, LargeSource):
         return source.merge_parts(context, clauses)
-    return _merge_in_memory(context, source, clauses)
+    return merge_in_memory(context, source, clauses)
 
 
 @contextmanager
-def _merge_in_memory(
+def merge_in_memory(
     context: WriteContext, source: pa.Table, clauses: Sequence[MergeClause]
 ) -> Iterator[AssignedRows]:
+    """Run the clauses for a source in memory and yield the changes, in the recovered table.
+
+    Raises as `merge` does.
+    """
     keyed = add_source_keys(context, source)
     check_once(context, keyed)
     on_match = check_clauses(context, source, clauses, matched=True)
@@ -184,7 +189,8 @@ def _match(
         match_task(context, read, keys.take(rows).combine_chunks(), source.take(rows), clauses)
         for read, rows in zip(reads, matches.values(), strict=True)
     ]
-    results = context.engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
+    engine = engine_for_slices(context.engine, context.storage, (read.slice for read in reads))
+    results = engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
     return dict(zip(matches, results, strict=True))
 
 

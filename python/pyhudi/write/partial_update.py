@@ -23,6 +23,7 @@ from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, read_existing_columns
 from pyhudi.slices.tagged_rows import row_numbers
+from pyhudi.slices.task_packing import engine_for_slices
 from pyhudi.write import checks
 from pyhudi.write.file_assignment import Counts
 from pyhudi.write.pending_clustering import check_update_allowed
@@ -115,5 +116,6 @@ def _read_existing(context: WriteContext, rows: pa.Table, missing: tuple[str, ..
     _check_slices(context, [task.slice for task in tasks])
     columns = context.table.columns
     fields = [*(columns.field(name) for name in missing), pa.field(NUMBER, pa.int64())]
-    parts = context.engine.run(read_existing_columns, tasks, label="complete rows")
+    engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
+    parts = engine.run(read_existing_columns, tasks, label="complete rows")
     return pa.concat_tables([pa.schema(fields).empty_table(), *parts])

@@ -29,6 +29,7 @@ from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import Names, SetValue, project
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
+from pyhudi.slices.task_packing import engine_for_slices
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import checks, input_rows
@@ -68,10 +69,11 @@ def delete(
     source = duplicate_key_source(context)
     task_bytes = None if max_key_bytes is None else max_key_bytes // max(len(tasks), 1)
     finds = [FindTask(task, source, task_bytes) for task in tasks]
+    engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
     changed = []
     for task, keys in zip(
         tasks,
-        context.engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND),
+        engine.run(keys_to_delete, finds, stage=TAG_STAGE, label=_FIND),
         strict=True,
     ):
         if keys is None:
@@ -112,12 +114,13 @@ def update(
     tasks = _plan(context, where, columns)
     source = duplicate_key_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
-    counts = context.engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
+    engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
+    counts = engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
     all_changes = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
     changed = [(rows, count) for rows, count in zip(all_changes, counts, strict=True) if count]
     if context.ignored_values is not None:
         checked = [SettableRows(rows, context.ignored_values) for rows, _ in changed]
-        context.engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
+        engine.run(check_values, checked, stage=TAG_STAGE, label="check values")
     groups = current_groups(context, [rows.task.slice for rows, _ in changed])
     updates = {number: GroupRows(rows, count) for number, (rows, count) in enumerate(changed)}
     assigned = AssignedLocalRows(context, groups, updates)
