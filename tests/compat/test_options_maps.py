@@ -33,7 +33,7 @@ def test_results_of_options_map_are_hudis(case: str, hudi: HudiOracle, tmp_path:
     for rows, options_of_write in writes(options):
         hudi.write(base, rows, COLUMNS, operation=None, options=options_of_write)
     found = hudi.read(base, meta=True)["rows"]
-    result = Recorded(normalize_rows(found, options), properties(base))
+    result = Recorded(normalize_rows(found, options, base), properties(base))
     if RECORD in os.environ:
         recorded = json.loads(FILE.read_text()) if FILE.exists() else {}
         recorded[case] = asdict(result)

@@ -6,6 +6,7 @@ The rows are Arrow rows, as in the format "pyhudi": no Spark session is needed.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,14 @@ import pyhudi
 from pyhudi.engine.local import LocalEngine
 from pyhudi.spark.hudi_operations import ArrowRows, Target, run_write
 from pyhudi.spark.hudi_options import WriteRequest
-from tests.helpers.options_maps import cases, load, normalize_rows, properties, writes
+from tests.helpers.options_maps import (
+    cases,
+    expected_rows,
+    load,
+    normalize_rows,
+    properties,
+    writes,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Of duplicates, and of defaults.
 
@@ -30,13 +38,23 @@ SCHEMA = pa.schema(
 )
 
 
+def arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def check_equals_hudis(base: Path, case: str) -> None:
+    rows = pyhudi.open_table(base).scan(meta_fields=True).to_arrow().to_pylist()
+    assert normalize_rows(rows, cases()[case], base) == expected_rows(case)
+    assert properties(base) == load()[case].properties
+
+
+def write_arrow(base: Path, rows: list[dict[str, Any]], options: dict[str, str]) -> None:
+    target = Target(str(base), LocalEngine(1))
+    run_write(ArrowRows(arrow(rows)), WriteRequest.of(options), target, "append")
+
+
 @pytest.mark.parametrize("case", load())
 def test_write_with_options_map_equals_hudis(case: str, tmp_path: Path) -> None:
-    expected, options = load()[case], cases()[case]
-    target = Target(str(tmp_path), LocalEngine(1))
-    for rows, options_of_write in writes(options):
-        data = ArrowRows(pa.Table.from_pylist(rows, SCHEMA))
-        run_write(data, WriteRequest.of(options_of_write), target, "append")
-    found = pyhudi.open_table(tmp_path).scan(meta_fields=True).to_arrow().to_pylist()
-    assert normalize_rows(found, options) == expected.rows
-    assert properties(tmp_path) == expected.properties
+    for rows, options in writes(cases()[case]):
+        write_arrow(tmp_path, rows, options)
+    check_equals_hudis(tmp_path, case)

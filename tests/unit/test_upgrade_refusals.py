@@ -218,16 +218,16 @@ def test_custom_partition_types_need_option(tmp_path: Path) -> None:
         "hoodie.keygen.timebased.timezone": "UTC",
     }
     by = TABLE.make(tmp_path, version=8, partition_by=["op:simple", "ts:timestamp"], options=timed)
-    assert by.properties[names.PARTITION_FIELDS] == "op:SIMPLE,ts:TIMESTAMP"
+    assert by.properties[names.PARTITION_FIELDS] == "op:simple,ts:timestamp"
     before = by.scan(meta_fields=True).to_arrow()
     by.downgrade(6)
     assert by.properties[names.PARTITION_FIELDS] == "op,ts"
     table = pyhudi.open_table(tmp_path)
     refused(table, 8, names.PARTITION_FIELDS)
-    told = pyhudi.open_table(tmp_path, options={PARTITION_SPEC: "op:simple,ts:timestamp"})
+    told = pyhudi.open_table(tmp_path, options={PARTITION_SPEC: "op:simple,ts:TIMESTAMP"})
     told.upsert(before.select(TABLE.schema.names))
     told.upgrade(9)
-    assert told.properties[names.PARTITION_FIELDS] == "op:SIMPLE,ts:TIMESTAMP"
+    assert told.properties[names.PARTITION_FIELDS] == "op:simple,ts:TIMESTAMP"
     table = pyhudi.open_table(tmp_path)
     table.upsert(before.select(TABLE.schema.names))
     after = table.scan(meta_fields=True).to_arrow()

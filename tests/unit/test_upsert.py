@@ -247,6 +247,15 @@ def test_files_of_lost_attempts_are_removed(tmp_path: Path, version: int, kind: 
     assert values(table) == [("a", 1), ("b", 2), ("c", 2), ("y", 2), ("z", 1)]
 
 
+def test_delete_keys_accepts_key_column_that_is_partition_column(tmp_path: Path) -> None:
+    """Without the other partition columns, the keys are searched in all partitions."""
+    table = TABLE.make(tmp_path / "t", key=["id", "v"], partition_by=["part", "v"])
+    assert table.delete_keys(pa.table({"id": ["a", "z"], "v": [1, 2]})).rows_deleted == 1
+    assert values(table) == [("b", 1), ("y", 1), ("z", 1)]
+    with pytest.raises(SchemaMismatch, match="have partition columns, but not v"):
+        table.delete_keys(pa.table({"id": ["b"], "part": ["x"]}))
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

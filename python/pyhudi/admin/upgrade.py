@@ -221,7 +221,7 @@ def _new_properties(config: TableConfig, to: int, options: Mapping[str, str]) ->
     if custom and (6, 8) in steps(config.version.code, to):
         types = custom_types(config, options).items()
         converted[names.PARTITION_FIELDS] = ",".join(
-            f"{name}:{field_type.upper()}" for name, field_type in types
+            f"{name}:{field_type}" for name, field_type in types
         )
     return converted
 

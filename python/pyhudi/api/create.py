@@ -400,9 +400,8 @@ def _partition_types(columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[s
         if field_type.upper() not in ("SIMPLE", "TIMESTAMP"):
             msg = f"partition_by has {name}:{field_type}"
             raise ConfigError(msg, hint="Give each column as name:simple or name:timestamp.")
-    return tuple(name for name, _, _ in pairs), tuple(
-        field_type.upper() for _, _, field_type in pairs
-    )
+    # Hudi stores the types as the writer spells them, too (1.2.0).
+    return tuple(name for name, _, _ in pairs), tuple(field_type for _, _, field_type in pairs)
 
 
 def _key_properties(
@@ -410,7 +409,7 @@ def _key_properties(
 ) -> dict[str, str]:
     """Return the properties of a timestamp key generator and of dates with slashes."""
     properties = {name: options[name] for name in TIME_OPTIONS if name in options}
-    timed = "TIMESTAMP" in (_generator(requested), *types)
+    timed = "TIMESTAMP" in (_generator(requested), *map(str.upper, types))
     if timed and not any(name.endswith("timezone") for name in properties):
         properties[ZONE] = "UTC"
     if requested.slash_dates is not None:

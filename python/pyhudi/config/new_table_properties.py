@@ -60,7 +60,8 @@ class NewTable:
     hive_style: bool = False
     url_encode: bool = False
     partition_types: tuple[str, ...] = ()
-    """SIMPLE or TIMESTAMP for each partition field of a custom key generator; else empty."""
+    """SIMPLE or TIMESTAMP, in any case, for each partition field of a custom key generator; else
+    empty."""
     generator: str = ""
     """Type of the key generator; "" for Hudi's choice for these fields."""
     extra: Mapping[str, str] = field(default_factory=dict)

@@ -294,8 +294,11 @@ def _write(table: HudiTable, request: WriteRequest, target: Target, data: InputR
 
 
 def _delete(table: HudiTable, target: Target, rows: InputRows) -> None:
-    config = table.config
-    tops = (name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
+    """Delete the keys of the rows, in their partitions; under a global index in all partitions."""
+    config, timeline = table.config, table.state.timeline
+    index = choose(table.storage, config, timeline, IndexOptions.of(table.options))
+    partition_fields = () if index.is_global else config.partition_fields
+    tops = (name.split(".")[0] for name in (*config.record_key_fields, *partition_fields))
     named = [name for name in dict.fromkeys(tops) if name in rows.columns]
     table.delete_keys(rows.select(named).data, **target.arguments)
 

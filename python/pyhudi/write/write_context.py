@@ -427,7 +427,8 @@ class WriteContext:
         checks.check_known_columns(table.column_names, self.schema.arrow)
         named_fields = [field for field in spec.partition_fields if field in table.column_names]
         in_partitions = len(named_fields) == len(spec.partition_fields)
-        if named_fields and not in_partitions:
+        # A partition column that is part of the key says nothing about the others.
+        if not in_partitions and not set(named_fields) <= set(spec.key_fields):
             missing = set(spec.partition_fields) - set(named_fields)
             msg = f"the keys have partition columns, but not {', '.join(sorted(missing))}"
             raise SchemaMismatch(
