@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from steps import CONDITION, ENGINES, STEPS, TYPES, WRITES
+from steps import CONDITION, ENGINES, STEPS, TYPES, WRITES, Write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 import rows
@@ -263,7 +263,7 @@ class Bench:
 
             def commit(table: Path = table) -> None:
                 if write.source:
-                    self._engine.write(str(table), write.verb, self._input(write.source))
+                    self._engine.write(str(table), write.verb, self._rows_of(write))
                 else:
                     self._engine.delete(str(table), CONDITION)
 
@@ -293,6 +293,11 @@ class Bench:
                 ),
                 lambda answers=answers: answers[0],
             )
+
+    def _rows_of(self, write: Write) -> DataFrame:
+        frame = self._input(write.source)
+        is_chosen = sf.pmod(sf.hash(rows.KEY), sf.lit(write.one_of)) == 0
+        return frame if write.one_of == 1 else frame.where(is_chosen)
 
     def _input(self, name: str) -> DataFrame:
         return self._spark.read.parquet(str(self._inputs / f"{name}.parquet"))

@@ -16,12 +16,15 @@ class Write:
     """Name of the input file with its rows; "" deletes the rows that match `CONDITION`."""
     before: str | None = None
     """The write that left the table; None creates the table."""
+    one_of: int = 1
+    """It writes one of this many rows of the source."""
 
 
 WRITES = {
     "bulk": Write("bulk_insert of all rows", "bulk_insert", "bulk"),
     "u1": Write("upsert of 1 %", "upsert", "u1", "bulk"),
     "u20": Write("upsert of 20 %", "upsert", "u20", "u1"),
+    "few": Write("upsert of 0.02 %", "upsert", "u1", "u20", one_of=50),
     "d1": Write("delete of 1 %, by key", "delete", "u1", "u20"),
     "where": Write("delete of 1 %, by a condition", "delete", "", "u20"),
 }
@@ -61,7 +64,11 @@ class Target:
 TARGETS = (
     *(Target("u1", kind, 0.35, "hudi local[2]") for kind in TYPES),
     *(Target("u20", kind, 0.5, "hudi local[2]") for kind in TYPES),
-    *(Target(step, kind, 0.6, "hudi local[2]") for step in ("d1", "where") for kind in TYPES),
+    *(
+        Target(step, kind, 0.6, "hudi local[2]")
+        for step in ("few", "d1", "where")
+        for kind in TYPES
+    ),
     Target("columns", "mor", 0.5, "hudi local[2]"),
     *(Target(step, kind, 0.8, "hudi local[2]") for step in READS for kind in TYPES),
     *(
