@@ -18,6 +18,8 @@ from pyhudi.spark import SparkEngine, SparkHudiTable
 from pyhudi.spark.engine import SMALL_CALL_OPTION
 from pyhudi.spark.small_frames import MAX_ROWS, fetch_if_small
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of PySpark 3.5
+
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
 
