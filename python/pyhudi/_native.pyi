@@ -1082,10 +1082,10 @@ def bucket_numbers(keys: Any, fields: Sequence[str], buckets: int, *, scan: bool
     """
 
 def ring_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any]:
-    """The place of each record key on a hash ring. Arguments are as of `bucket_numbers`."""
+    """The consistent hash of each record key. Arguments are those of `bucket_numbers`."""
 
 def first_ring(partition: str, buckets: int) -> list[tuple[int, str]]:
-    """Last hash and file id prefix of each node of the ring that a partition starts with."""
+    """Last hash and file id prefix of each hash node that a partition starts with."""
 
 def text_hash(text: str) -> int:
     """The 64-bit xxHash of a text with Hudi's seed (`HashID.Size.BITS_64`)."""
@@ -1116,7 +1116,7 @@ def filter_candidates(
     """The same by the metadata table's `bloom_filters`; None where it has no filter of the file."""
 
 def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
-    """The hashes of these keys that a consistent-hashing index looks up on its ring."""
+    """The hashes of these keys, by which a consistent-hashing index finds their nodes."""
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
     """A base file's Avro schema (`parquet.avro.schema`, `orc.avro.schema`; None where absent) and

@@ -130,8 +130,8 @@ def parse_instant(text: str, zone: Zone) -> int:
     except ValueError as error:
         msg = f"{text!r} is not an instant of the form yyyyMMddHHmmssSSS"
         raise ConfigError(msg) from error
-    moment = wall.replace(tzinfo=timezone.utc) if zone == "UTC" else wall.astimezone()
-    return int(moment.timestamp()) * 1000 + int(digits[SECOND_INSTANT_DIGITS:])
+    timestamp = wall.replace(tzinfo=timezone.utc) if zone == "UTC" else wall.astimezone()
+    return int(timestamp.timestamp()) * 1000 + int(digits[SECOND_INSTANT_DIGITS:])
 
 
 _WRITTEN = re.compile(
@@ -142,7 +142,7 @@ _WRITTEN = re.compile(
 )
 
 
-def instant_of(moment: Moment, zone: Zone) -> str:
+def instant_of(timestamp: Moment, zone: Zone) -> str:
     """Return the instant of a point in time that a caller passed, rendered in the table's zone.
 
     Text without an offset is wall clock time in the table's own zone, as in Hudi
@@ -151,7 +151,7 @@ def instant_of(moment: Moment, zone: Zone) -> str:
     last millisecond of that second, as in Hudi. Digits after the milliseconds are cut.
 
     Args:
-        moment: one of
+        timestamp: one of
             - an instant of 14, 17 or 20 digits, which is used unchanged;
             - `yyyy-MM-dd`, optionally with `HH:mm[:ss[.SSS]]` after a blank or a `T`, and with an
               offset or `Z`;
@@ -161,22 +161,22 @@ def instant_of(moment: Moment, zone: Zone) -> str:
         zone: the table's zone.
 
     Raises:
-        ConfigError: `moment` is anything else, including digits that are not a time.
+        ConfigError: `timestamp` is anything else, including digits that are not a time.
     """
-    if isinstance(moment, str):
-        text = moment.strip()
+    if isinstance(timestamp, str):
+        text = timestamp.strip()
         if text.isdecimal() and text.isascii():
             return _since_epoch(text, zone) or _check_instant(text)
         return _render(_parse_iso(text), zone)
-    if type(moment) is int and 0 <= moment < 10 ** max(_EPOCH_MS):
-        instant = _since_epoch(str(moment), zone)
+    if type(timestamp) is int and 0 <= timestamp < 10 ** max(_EPOCH_MS):
+        instant = _since_epoch(str(timestamp), zone)
         if instant is not None:
             return instant
-    if is_numpy_time(type(moment)):
-        moment = python_time(moment)
-    if isinstance(moment, date):
-        return _render(_aware(moment), zone)
-    raise _no_moment(moment)
+    if is_numpy_time(type(timestamp)):
+        timestamp = python_time(timestamp)
+    if isinstance(timestamp, date):
+        return _render(_aware(timestamp), zone)
+    raise _timestamp_error(timestamp)
 
 
 def is_numpy_time(kind: type) -> bool:
@@ -210,32 +210,32 @@ def _check_instant(instant: str) -> str:
     if is_bootstrap(instant):
         return instant
     if len(instant) not in lengths:
-        raise _no_moment(instant)
+        raise _timestamp_error(instant)
     try:
         parse_instant(instant, "UTC")
     except ConfigError as error:
-        raise _no_moment(instant) from error
+        raise _timestamp_error(instant) from error
     return instant
 
 
-def _aware(moment: date) -> datetime:
+def _aware(timestamp: date) -> datetime:
     """Return a time with its zone: the local zone if it has none."""
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - local, see below
-    if moment != moment:  # noqa: PLR0124 - the missing value of pandas is a datetime
-        raise _no_moment(moment)
+    if not isinstance(timestamp, datetime):
+        timestamp = datetime(timestamp.year, timestamp.month, timestamp.day)  # noqa: DTZ001 - local, see below
+    if timestamp != timestamp:  # noqa: PLR0124 - the missing value of pandas is a datetime
+        raise _timestamp_error(timestamp)
     # A standard datetime: pandas' subclass cannot be converted to local time, or counts as UTC.
-    standard = datetime.combine(moment.date(), moment.timetz())
+    standard = datetime.combine(timestamp.date(), timestamp.timetz())
     try:
         return standard.astimezone() if standard.tzinfo is None else standard
     except (OverflowError, ValueError, OSError) as error:
-        raise _no_moment(moment) from error
+        raise _timestamp_error(timestamp) from error
 
 
 def _parse_iso(text: str) -> datetime:
     match = _WRITTEN.fullmatch(text)
     if match is None:
-        raise _no_moment(text)
+        raise _timestamp_error(text)
     day, minute, second, fraction, offset = match.group(
         "day", "minute", "second", "fraction", "offset"
     )
@@ -243,10 +243,10 @@ def _parse_iso(text: str) -> datetime:
     # Hudi adds 999 to a second without a fraction (`getInstantForDateString`).
     micros = (fraction or ("999" if second else "")).ljust(6, "0")[:6]
     try:
-        moment = datetime.fromisoformat(f"{wall}.{micros}")
+        timestamp = datetime.fromisoformat(f"{wall}.{micros}")
     except ValueError as error:
-        raise _no_moment(text) from error
-    return moment if offset is None else moment.replace(tzinfo=_offset(offset, text))
+        raise _timestamp_error(text) from error
+    return timestamp if offset is None else timestamp.replace(tzinfo=_offset(offset, text))
 
 
 def _offset(offset: str, text: str) -> timezone:
@@ -254,24 +254,24 @@ def _offset(offset: str, text: str) -> timezone:
         return timezone.utc
     hours, minutes = int(offset[1:3]), int(offset[3:].lstrip(":") or 0)
     try:
-        ahead = timezone(timedelta(hours=hours, minutes=minutes))
-        return timezone(-timedelta(hours=hours, minutes=minutes)) if offset[0] == "-" else ahead
+        east = timezone(timedelta(hours=hours, minutes=minutes))
+        return timezone(-timedelta(hours=hours, minutes=minutes)) if offset[0] == "-" else east
     except ValueError as error:
-        raise _no_moment(text) from error
+        raise _timestamp_error(text) from error
 
 
-def _render(moment: datetime, zone: Zone) -> str:
-    if moment.tzinfo is not None:
+def _render(timestamp: datetime, zone: Zone) -> str:
+    if timestamp.tzinfo is not None:
         try:
-            moment = moment.astimezone(timezone.utc if zone == "UTC" else None)
+            timestamp = timestamp.astimezone(timezone.utc if zone == "UTC" else None)
         except (OverflowError, ValueError, OSError) as error:
-            raise _no_moment(moment) from error
-    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}".zfill(INSTANT_DIGITS)
+            raise _timestamp_error(timestamp) from error
+    return f"{timestamp:%Y%m%d%H%M%S}{timestamp.microsecond // 1000:03d}".zfill(INSTANT_DIGITS)
 
 
-def _no_moment(moment: object) -> ConfigError:
+def _timestamp_error(timestamp: object) -> ConfigError:
     return ConfigError(
-        f"{moment!r} is not a time",
+        f"{timestamp!r} is not a time",
         hint="Give yyyyMMddHHmmss[SSS], yyyy-MM-dd, yyyy-MM-dd HH:mm:ss[.SSS], ISO-8601, seconds "
         "or milliseconds since 1970, a date or a datetime.",
     )

@@ -45,10 +45,12 @@ def closest_name(
     similarity: float = SIMILAR,
 ) -> str | None:
     """Return the name that `did_you_mean` suggests, or None. Arguments are the same."""
-    same_but_case = [known for known in names if known.casefold() == name.casefold()]
+    same_but_case = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     if len(same_but_case) == 1:
         return same_but_case[0]
-    meant = next((known for known in names if name in (synonyms or {}).get(known, ())), None)
+    meant = next(
+        (candidate for candidate in names if name in (synonyms or {}).get(candidate, ())), None
+    )
     if meant is not None:
         return meant
     import difflib  # noqa: PLC0415 - only errors need it

@@ -64,7 +64,9 @@ class Turns:
         assert {key: (city, v) for key, city, v in found} == self.model, said
 
 
-@pytest.mark.parametrize(("kind", "index"), [("cow", "bucket"), ("mor", "bucket"), ("mor", "ring")])
+@pytest.mark.parametrize(
+    ("kind", "index"), [("cow", "bucket"), ("mor", "bucket"), ("mor", "consistent")]
+)
 @pytest.mark.parametrize(("version", "hudi"), RELEASES, indirect=["hudi"])
 @pytest.mark.timeout(600)
 def test_writing_in_turn(
@@ -84,7 +86,7 @@ def test_writing_in_turn(
     if index == "bucket":
         after_their_overwrites(turns)
     else:
-        beside_their_rings(turns)
+        change_consistent_buckets(turns)
     assert open_with(turns.base, index).check().ok
 
 
@@ -97,11 +99,11 @@ def after_their_overwrites(turns: Turns) -> None:
     turns.ours("bulk_insert", rows("bc", "oslo", 16) + rows("g", "lima", 16))
 
 
-def beside_their_rings(turns: Turns) -> None:
-    """Hudi's overwriting leaves its own ring without file groups; its next upsert is lost."""
+def change_consistent_buckets(turns: Turns) -> None:
+    """Hudi overwrites and leaves hashing metadata without file groups; its next upsert is lost."""
     turns.theirs("insert_overwrite", rows("bx", "oslo", 11) + rows("w", "kyiv", 11))
     for city in ("oslo", "kyiv"):
-        with pytest.raises(CorruptTable, match="ring"):
+        with pytest.raises(CorruptTable, match="hashing metadata"):
             open_with(turns.base, turns.index).upsert(arrow(rows("b", city, 12)))
     turns.ours("overwrite_partitions", rows("by", "oslo", 13) + rows("wu", "kyiv", 13))
     turns.theirs("upsert", rows("bcd", "oslo", 14) + rows("wr", "kyiv", 14))

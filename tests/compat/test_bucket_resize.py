@@ -9,7 +9,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import pending
-from pyhudi.slices.hashing_metadata import read_committed_ring
+from pyhudi.slices.hashing_metadata import read_committed_hashing_metadata
 from pyhudi.timeline import Timeline
 from tests.compat.test_write_and_continue import VERSION_OF
 from tests.helpers.oracle.client import HudiError, HudiOracle
@@ -24,7 +24,7 @@ TWICE = {
 
 
 class Turns:
-    """A table with hash rings that both write to; after each step both see the model's rows."""
+    """A table with consistent hashing that both write to; both see the model's rows each time."""
 
     def __init__(self, hudi: HudiOracle, base: Path) -> None:
         version = VERSION_OF[hudi.hudi]
@@ -87,10 +87,11 @@ class Turns:
             theirs = self.hudi.read(self.base, metadata=metadata)["rows"]
             assert difference(map(canonical, theirs), map(canonical, ours)) is None
         timeline = Timeline.load(self.table.storage, self.table.config)
-        rings = [
-            read_committed_ring(self.table.storage, timeline, city) for city in ("oslo", "rome")
+        all_metadata = [
+            read_committed_hashing_metadata(self.table.storage, timeline, city)
+            for city in ("oslo", "rome")
         ]
-        return [len(ring.nodes) for ring in rings if ring is not None]
+        return [len(metadata.nodes) for metadata in all_metadata if metadata is not None]
 
 
 @pytest.fixture

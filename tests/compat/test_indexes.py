@@ -16,7 +16,7 @@ DDL = "id string, ts int, city string, v int"
 MOVING = "update.partition.path"
 PER_INDEX: dict[str, dict[str, str]] = {
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
-    "ring": {
+    "consistent": {
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "3",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
@@ -39,7 +39,7 @@ CASES = [
     for version, release in RELEASES
     for kind in ("cow", "mor")
     for index in sorted(PER_INDEX)
-    if index != "ring" or kind == "mor"
+    if index != "consistent" or kind == "mor"
 ]
 """Hudi's consistent hashing is for merge-on-read tables."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.write import metadata_lifecycle
 from tests.compat.test_alternating_writers import Model
 from tests.compat.test_metadata_initialize import Layout, make, partitions
@@ -45,13 +45,13 @@ def test_hudi_writes_between(tmp_path: Path, hudi: HudiOracle, version: int, kin
         with pytest.raises(Killed):
             metadata_lifecycle.rebuild(Handle(CrashingStorage(str(base), dies_at)))
         before = pyhudi.open_table(str(base)).config
-        assert UNFINISHED in before.properties
+        assert PENDING_OPERATION in before.properties
         assert before.metadata_partitions == ()
         write_with_hudi(hudi, base, own, layout.for_hudi(METADATA))
         after = pyhudi.open_table(str(base)).config
-        assert after.properties[UNFINISHED] == before.properties[UNFINISHED]
+        assert after.properties[PENDING_OPERATION] == before.properties[PENDING_OPERATION]
         write_with_pyhudi(base, own)
         assert partitions(base) >= made
-        assert UNFINISHED not in pyhudi.open_table(str(base)).config.properties
+        assert PENDING_OPERATION not in pyhudi.open_table(str(base)).config.properties
         check(hudi, base, own)
         assert pyhudi.open_table(str(base)).check(deep=True).ok

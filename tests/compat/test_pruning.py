@@ -14,10 +14,10 @@ import pytest
 
 import pyhudi
 from pyhudi.api.table import HudiTable
-from pyhudi.metadata.expression_predicates import conjuncts_implied_by
+from pyhudi.metadata.expression_predicates import conjuncts_for_index
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.slice_pruning import within_bounds
+from pyhudi.metadata.slice_pruning import slices_within_bounds
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_system_view import FileSystemView
 from tests.helpers.refused import REFUSED
@@ -110,9 +110,9 @@ KEY_TABLES = {
     "v6_mor_bucket": "bucket index",
     "v9_mor_bucket": "bucket index",
     "v6_mor_bucket_two_fields": "bucket index",
-    "v6_mor_consistent": "bucket index (hash ring)",
-    "v8_mor_consistent": "bucket index (hash ring)",
-    "v9_mor_consistent": "bucket index (hash ring)",
+    "v6_mor_consistent": "bucket index (consistent hashing)",
+    "v8_mor_consistent": "bucket index (consistent hashing)",
+    "v9_mor_consistent": "bucket index (consistent hashing)",
     "v9_cow_all_stats": "record_index",
 }
 BUCKETS = {"hoodie.bucket.index.num.buckets": "4"}
@@ -184,8 +184,8 @@ def test_expression_index_prunes_files_alone(golden: GoldenTables) -> None:
 
     def look(metadata: MetadataTable) -> list[bool | None]:
         index = metadata.definitions["expr_index_idx_day"]
-        above, _ = conjuncts_implied_by(index, where.conjuncts[0])
-        kept: list[bool | None] = within_bounds(
+        above, _ = conjuncts_for_index(index, where.conjuncts[0])
+        kept: list[bool | None] = slices_within_bounds(
             metadata, view.slices(), above, index.name
         ).to_pylist()
         return kept

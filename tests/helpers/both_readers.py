@@ -116,16 +116,20 @@ class BothReaders:
             return
         if theirs is not None:
             if table.type == "mor":
-                span = IncrementalRange(start, end)
-                ours, theirs = self._comparable(theirs, ours, table, span)
+                incremental_range = IncrementalRange(start, end)
+                ours, theirs = self._comparable(theirs, ours, table, incremental_range)
             _same(ours, theirs, said, self._partition_columns(table))
             self.compared["incremental"] += 1
 
     def _comparable(
-        self, theirs: list[Row], ours: pa.Table, table: HudiTable, span: IncrementalRange
+        self,
+        theirs: list[Row],
+        ours: pa.Table,
+        table: HudiTable,
+        incremental_range: IncrementalRange,
     ) -> tuple[pa.Table, list[Row]]:
         """What both releases should give of a range, ours first."""
-        return ours, self._without_lost(theirs, ours, table, span)
+        return ours, self._without_lost(theirs, ours, table, incremental_range)
 
     def _partition_columns(self, table: HudiTable) -> tuple[str, ...]:
         """Columns of incremental queries that differ from 1.2.0 (hudi-differences.md)."""
@@ -133,7 +137,11 @@ class BothReaders:
         return table.config.partition_fields if encoded else ()
 
     def _without_lost(
-        self, theirs: list[Row], ours: pa.Table, table: HudiTable, span: IncrementalRange
+        self,
+        theirs: list[Row],
+        ours: pa.Table,
+        table: HudiTable,
+        incremental_range: IncrementalRange,
     ) -> list[Row]:
         """Without late records that Hudi shows though they lost to a row of a base file.
 
@@ -143,7 +151,7 @@ class BothReaders:
         if all(row["ts"] != LATE for row in theirs):
             return theirs
         known = {*map(canonical, encode_table(ours, list(theirs[0])))}
-        kept = self._older_rows(table, span)
+        kept = self._older_rows(table, incremental_range)
         return [
             row
             for row in theirs
@@ -152,9 +160,11 @@ class BothReaders:
             or (row[PARTITION], row[KEY]) not in kept
         ]
 
-    def _older_rows(self, table: HudiTable, span: IncrementalRange) -> set[tuple[str, str]]:
+    def _older_rows(
+        self, table: HudiTable, incremental_range: IncrementalRange
+    ) -> set[tuple[str, str]]:
         """Partition and key of rows in base files of a range that no commit of it wrote."""
-        chosen = select_commits(table.state, span)
+        chosen = select_commits(table.state, incremental_range)
         stats = (stat for metadata in chosen.metadata for stat in metadata.write_stats)
         files = (self._base / stat.path for stat in stats if stat.path)
         columns = [COMMIT_TIME, PARTITION, KEY]

@@ -67,7 +67,7 @@ def _record(task: FileStatsTask, told: Told) -> tuple[str, bytes]:
         "min": [told.least],
         "max": [told.greatest],
     }
-    made = _native.MetadataRecorder(task.recording.avro_schema, {_INDEX: 1}).expression_stats(
+    made = _native.MetadataRecorder(task.task_context.avro_schema, {_INDEX: 1}).expression_stats(
         _INDEX,
         told.column,
         task.partition,

@@ -119,22 +119,22 @@ class ServedHistory(History):
             self._checked(f"step {number}, {writer} {self._save_or_restore(writer)}")
             return
         name = self.services.choose(writer)
-        span = self._readers.span()
-        before, findings = self._readers.probe(span), self._findings()
+        incremental_range = self._readers.incremental_range()
+        before, findings = self._readers.probe(incremental_range), self._findings()
         said = f"step {number}, {writer} {name}: {self.services.take(writer, name)}"
         self._checked(said)
-        after = self._readers.probe(span)
+        after = self._readers.probe(incremental_range)
         for asked, rows in before.items():
             got = after[asked]
             if rows is None or (got is None and (name in TAKING or asked.startswith("their"))):
                 continue
             if asked == "their then" and after["then"] is None:
                 continue  # It shows what a clean has left.
-            if asked == "their since" and self._readers.is_odd(span):
+            if asked == "their since" and self._readers.is_odd(incremental_range):
                 continue
-            assert got is not None, (said, asked, span)
+            assert got is not None, (said, asked, incremental_range)
             how = difference(got.elements(), rows.elements())
-            assert how is None, (said, asked, span, how)
+            assert how is None, (said, asked, incremental_range, how)
         new = self._findings() - findings
         assert not new, (said, new)
 

@@ -65,7 +65,7 @@ class ServedReaders(BothReaders):
                 assert how is None, f"{said}, Hudi as of {moment}: {how}"
                 self.compared["as_of"] += 1
 
-    def span(self) -> tuple[str, str, str] | None:
+    def incremental_range(self) -> tuple[str, str, str] | None:
         """A range of commits and a moment within reach, that a service should not change."""
         table = self.open()
         if len(table.state.timeline.commits) < 2:
@@ -78,17 +78,21 @@ class ServedReaders(BothReaders):
             super()._incremental(table, start, end, said)
 
     def _comparable(
-        self, theirs: list[Row], ours: pa.Table, table: HudiTable, span: IncrementalRange
+        self,
+        theirs: list[Row],
+        ours: pa.Table,
+        table: HudiTable,
+        incremental_range: IncrementalRange,
     ) -> tuple[pa.Table, list[Row]]:
         """Releases before 1.2.0 let rows of the range lose to older ones that are only repeated."""
-        if self._hudi.hudi != NEWEST and self._holds_merged_logs(table, span):
+        if self._hudi.hudi != NEWEST and self._holds_merged_logs(table, incremental_range):
             self.compared["merged logs, without late rows"] += 1
             return _without_late(ours, table), [row for row in theirs if row["ts"] != LATE]
-        return super()._comparable(theirs, ours, table, span)
+        return super()._comparable(theirs, ours, table, incremental_range)
 
-    def _holds_merged_logs(self, table: HudiTable, span: IncrementalRange) -> bool:
+    def _holds_merged_logs(self, table: HudiTable, incremental_range: IncrementalRange) -> bool:
         """Whether there is a log compaction in a range."""
-        metadata = select_commits(table.state, span).metadata
+        metadata = select_commits(table.state, incremental_range).metadata
         return any(one.operation_type == "LOG_COMPACT" for one in metadata)
 
     def is_outlasted(self, end: str) -> bool:
@@ -100,26 +104,28 @@ class ServedReaders(BothReaders):
         later = [one for one in replacing if one.requested <= end < (one.completed or "")]
         return self._hudi.hudi == NEWEST and bool(later)
 
-    def is_archived(self, span: tuple[str, str, str] | None) -> bool:
+    def is_archived(self, incremental_range: tuple[str, str, str] | None) -> bool:
         """Whether a range begins before the active timeline."""
         commits = self.open().state.timeline.commits
-        return span is not None and span[0] < min(one.completed or one.requested for one in commits)
+        return incremental_range is not None and incremental_range[0] < min(
+            one.completed or one.requested for one in commits
+        )
 
-    def is_odd(self, span: tuple[str, str, str] | None) -> bool:
+    def is_odd(self, incremental_range: tuple[str, str, str] | None) -> bool:
         """Whether Hudi leaves rows of a range out, as 1.0.2 of one that is archived."""
-        if span is None or self.is_archived(span):
+        if incremental_range is None or self.is_archived(incremental_range):
             return True
-        return self.is_outlasted(span[1])
+        return self.is_outlasted(incremental_range[1])
 
-    def probe(self, span: tuple[str, str, str] | None) -> Probe:
+    def probe(self, incremental_range: tuple[str, str, str] | None) -> Probe:
         """What both read now."""
         table = self.open()
         found: Probe = {
             "now": Counter(canonical_rows(table.scan(meta_fields=True).to_arrow(), _KEPT))
         }
-        if span is None:
+        if incremental_range is None:
             return found
-        start, end, moment = span
+        start, end, moment = incremental_range
         since = table.incremental(start, end, fallback_full_scan=False)
         # A compaction that is carried out within the range shows that late rows have lost.
         found["since"] = _read(lambda: _without_late(since.to_arrow(), table))

@@ -144,9 +144,9 @@ def count_native_writes(monkeypatch: pytest.MonkeyPatch) -> None:
         log_file_writer, "store_group_log", _counted(log_file_writer.store_group_log)
     )
     monkeypatch.setattr(new_file_groups, "store_base", _counted(new_file_groups.store_base))
-    start = _counted(new_file_groups.store_start_log)
+    start = _counted(new_file_groups.store_first_log)
     for module in (initialize, commit_participant):
-        monkeypatch.setattr(module, "store_start_log", start)
+        monkeypatch.setattr(module, "store_first_log", start)
     base = _counted(services.store_group_base)
     monkeypatch.setattr(services, "store_group_base", base)
 

@@ -12,7 +12,11 @@ from pyhudi.admin import run_service
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.errors import CommitConflict
 from pyhudi.services.clustering import ClusteringRequest, pending
-from pyhudi.slices.hashing_metadata import FIRST_RING, RING_FOLDER, RING_SUFFIX
+from pyhudi.slices.hashing_metadata import (
+    HASHING_METADATA_FOLDER,
+    HASHING_METADATA_SUFFIX,
+    INITIAL_INSTANT,
+)
 from pyhudi.storage.storage import Storage
 from pyhudi.write import upsert
 from tests.sim.crash import Handle, leftovers, values_read
@@ -65,15 +69,17 @@ def test_bucket_resize_crash_is_completed_by_next_writer(
         assert values_read(base) == after, f"after change {n}"
         assert not timeline_of(base).pending(), f"after change {n}"
         assert leftovers(base) == [], f"after change {n}"
-        assert not left_rings(base), f"after change {n}"
+        assert not orphaned_metadata(base), f"after change {n}"
         assert not pyhudi.open_table(base).check(deep=True).findings, f"after change {n}"
 
 
-def left_rings(base: Path) -> list[str]:
+def orphaned_metadata(base: Path) -> list[str]:
     """Rings of what was never complete."""
-    names = (file.name for file in Storage(str(base)).list(RING_FOLDER))
-    instants = {name.removesuffix(RING_SUFFIX) for name in names if name.endswith(RING_SUFFIX)} - {
-        FIRST_RING
-    }
+    names = (file.name for file in Storage(str(base)).list(HASHING_METADATA_FOLDER))
+    instants = {
+        name.removesuffix(HASHING_METADATA_SUFFIX)
+        for name in names
+        if name.endswith(HASHING_METADATA_SUFFIX)
+    } - {INITIAL_INSTANT}
     timeline = timeline_of(base)
     return [instant for instant in sorted(instants) if not timeline.is_committed(instant)]

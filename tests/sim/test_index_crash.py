@@ -16,7 +16,7 @@ from tests.sim.states import deaths, recorded
 INDEXES = {
     "moving": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-    "ring": {
+    "consistent": {
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "2",
         "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
@@ -24,9 +24,9 @@ INDEXES = {
 }
 
 
-def has_rings(kind: str, index: str) -> bool:
+def has_consistent_hashing(kind: str, index: str) -> bool:
     """Rings are for merge-on-read tables."""
-    return index != "ring" or kind == "mor"
+    return index != "consistent" or kind == "mor"
 
 
 def people(ids: range, city: str, v: int) -> pa.Table:
@@ -56,7 +56,7 @@ def wanted(*tables: pa.Table) -> list[tuple[str, str, int]]:
         (6, 9),
         ("cow", "mor"),
         sorted(INDEXES),
-        allowed=lambda _, kind, index: has_rings(kind, index),
+        allowed=lambda _, kind, index: has_consistent_hashing(kind, index),
     ),
 )
 def test_index_crash_leaves_each_row_in_one_file_group(
@@ -80,7 +80,9 @@ def test_index_crash_leaves_each_row_in_one_file_group(
         assert leftovers(copy) == [], f"after change {n}"
 
 
-@pytest.mark.parametrize(("version", "kind", "index"), [(6, "mor", "ring"), (9, "mor", "ring")])
+@pytest.mark.parametrize(
+    ("version", "kind", "index"), [(6, "mor", "consistent"), (9, "mor", "consistent")]
+)
 def test_overwrite_crash_keeps_old_hashing_metadata(
     tmp_path: Path, version: int, kind: str, index: str
 ) -> None:
@@ -101,8 +103,8 @@ def test_overwrite_crash_keeps_old_hashing_metadata(
         assert done or places(copy) == wanted(first), f"after change {n}"
         upsert.upsert(Handle(Storage(str(copy)), options), late)
         assert places(copy) == (after if done else before), f"after change {n}"
-        rings = {
+        metadata_files = {
             path.name for path in (copy / ".hoodie/.bucket_index").rglob("oslo/*.hashing_meta")
         }
-        assert len(rings) == (2 if done else 1), f"after change {n}"
+        assert len(metadata_files) == (2 if done else 1), f"after change {n}"
         assert leftovers(copy) == [], f"after change {n}"

@@ -20,7 +20,7 @@ from pyhudi.admin.upgrade import change_version
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import COMPACTION
 from pyhudi.config.lock_options import MODE
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import (
     CommitConflict,
@@ -130,7 +130,7 @@ def assert_given_back(base: Path, indexes: set[str], where: str) -> None:
     assert keys == [row["id"] for row in before], where
     table = pyhudi.open_table(str(base))
     assert {*table.config.metadata_partitions} >= indexes, where
-    assert UNFINISHED not in table.config.properties, where
+    assert PENDING_OPERATION not in table.config.properties, where
     assert table.check().ok, where
     assert leftovers(base) == [], where
     assert unknown_files(base) == [], where
@@ -221,7 +221,7 @@ def test_crashed_index_build_is_completed_by_next_write(
     definitions = index_definitions(Storage(str(whole.base)), done)
     for n, died in whole.deaths(one_in=2):
         config = pyhudi.open_table(str(died)).config
-        if UNFINISHED in config.properties or {*config.metadata_partitions} == done:
+        if PENDING_OPERATION in config.properties or {*config.metadata_partitions} == done:
             assert_given_back(died, done, f"change {n}")
             assert index_definitions(Storage(str(died)), done) == definitions, f"change {n}"
 
@@ -303,7 +303,7 @@ def test_crashed_index_drop_leaves_nothing(tmp_path: Path, name: str) -> None:
     for n, base in deaths(start, tmp_path, lambda storage: drop(Handle(storage))):
         pyhudi.open_table(str(base)).upsert(people([0], 2, 2))
         assert unknown_files(base) == [], f"change {n}"
-        assert UNFINISHED not in pyhudi.open_table(str(base)).config.properties
+        assert PENDING_OPERATION not in pyhudi.open_table(str(base)).config.properties
         assert pyhudi.open_table(str(base)).check().ok
 
 
@@ -318,7 +318,7 @@ def test_running_index_build_excludes_others(tmp_path: Path, deed: Deed) -> None
     class Watched(CrashingStorage):
         def step(self) -> None:
             nonlocal tried
-            if UNFINISHED in other.refresh().config.properties:
+            if PENDING_OPERATION in other.refresh().config.properties:
                 tried += 1
                 with pytest.raises(CommitConflict, match="another writer"):
                     other.upsert(moved())
@@ -335,6 +335,6 @@ def test_pending_index_name_with_foreign_path_raises(tmp_path: Path) -> None:
     table = PEOPLE.make(base, order_by=None, first=[0])
     undone = PendingOperation("1", 9, removed=("../../..",))
     table.config.update(table.storage, undone.properties, SystemClock())
-    with pytest.raises(CorruptTable, match="is no name"):
+    with pytest.raises(CorruptTable, match="is not a valid name"):
         table.upsert(moved())
     assert (base / ".hoodie").is_dir()

@@ -365,7 +365,7 @@ class WorldStorage(Storage):
 
     def below(self, folder: str) -> Storage:
         part = WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
-        part.kept, part.listings = self.kept, self.listings
+        part.cache, part.listings = self.cache, self.listings
         return part
 
     @contextmanager

@@ -86,12 +86,12 @@ def test_reads_no_file_twice_that_a_span_cannot_touch(tmp_path: Path) -> None:
     assert early in Archive(storage, config).instants(until_early)
     (base / file).write_bytes(b"damaged")
     assert early in Archive(storage, config).instants(until_early)
-    for past, span in (
+    for past, incremental_range in (
         (archive(base), until_early),
         (Archive(storage, config), InstantRange(after=early.requested)),
     ):
         with pytest.raises(CorruptTable) as raised:
-            past.instants(span)
+            past.instants(incremental_range)
         assert raised.value.file == file
 
 

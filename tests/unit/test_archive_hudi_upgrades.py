@@ -90,10 +90,10 @@ def test_spans_find_what_names_leave_out(by_completion: bool, tmp_path: Path) ->
     renamed(tmp_path, last, last)
     found = past(tmp_path).instants()
     first, third = found[0], found[2]
-    span = InstantRange(first.requested, third.requested)
+    incremental_range = InstantRange(first.requested, third.requested)
     if by_completion:
-        span = InstantRange(first.completed, third.completed, by_completion=True)
-    assert past(tmp_path).instants(span) == found[1:3]
+        incremental_range = InstantRange(first.completed, third.completed, by_completion=True)
+    assert past(tmp_path).instants(incremental_range) == found[1:3]
 
 
 def test_upgrade_keeps_table_with_unknown_log_files(tmp_path: Path) -> None:

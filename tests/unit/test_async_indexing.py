@@ -13,7 +13,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, CorruptTable, StorageError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import index_definitions
@@ -142,7 +142,7 @@ def assert_kept(base: Path, index: Index) -> None:
     """It is there, what it says holds, and it leaves no rows out."""
     table = opened(base)
     assert {*index.partitions} <= {*table.config.metadata_partitions}
-    assert UNFINISHED not in table.config.properties
+    assert PENDING_OPERATION not in table.config.properties
     assert table.state.timeline.pending(INDEXING) == ()
     found = table.check(deep=True).findings
     # Up to version 6 log files that were there first have no statistics, and are read.
@@ -238,7 +238,7 @@ def test_async_index_skips_column_dropped_concurrently(
     )
     with pytest.raises(UnsupportedTableFeature):
         index.made(table, concurrently=True)
-    assert UNFINISHED not in opened(base).config.properties
+    assert PENDING_OPERATION not in opened(base).config.properties
     opened(base).upsert(people([1], 1, 9).drop_columns(["v"]))
 
 
@@ -256,12 +256,12 @@ def test_crashed_async_index_is_completed_by_next_write(
         return index_operations.create_index(handle, index.asked, concurrently=True)
 
     for n, died in recorded(base, tmp_path, create).deaths():
-        begun = UNFINISHED in opened(died).config.properties
+        begun = PENDING_OPERATION in opened(died).config.properties
         opened(died).upsert(people([0], 7, 7))
         table = opened(died)
         listed = {*index.partitions} <= {*table.config.metadata_partitions}
         assert listed or not begun, f"change {n}"
-        assert UNFINISHED not in table.config.properties, f"change {n}"
+        assert PENDING_OPERATION not in table.config.properties, f"change {n}"
         assert table.state.timeline.pending(INDEXING) == (), f"change {n}"
         assert rows_read(died, "true") == rows_read(died, "false"), f"change {n}"
         if listed:
@@ -292,6 +292,6 @@ def test_write_opens_while_index_is_dropped(
     "said", ["x", "[" * 100_000, '{"by": "b", "version": 1e999, "definitions": {}}']
 )
 def test_unknown_index_state_in_properties_is_damage(said: str) -> None:
-    with pytest.raises(CorruptTable, match=UNFINISHED) as error:
-        PendingOperation.of(TableConfig({UNFINISHED: said}))
+    with pytest.raises(CorruptTable, match=PENDING_OPERATION) as error:
+        PendingOperation.of(TableConfig({PENDING_OPERATION: said}))
     assert error.value.file == FILE

@@ -15,7 +15,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.clock import SystemClock, format_instant
 from pyhudi.config.actions import INDEXING
 from pyhudi.config.metadata_options import PARTITIONED_RECORD_INDEX_ENABLE, MetadataOptions
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.errors import CommitConflict, ConfigError, StorageError
 from pyhudi.metadata import index_definitions
 from pyhudi.metadata.index_request import IndexRequest
@@ -110,7 +110,7 @@ def assert_kept(base: Path) -> None:
     before = rows_read(base, "false")
     table = opened(base)
     assert "record_index" in table.config.metadata_partitions
-    assert UNFINISHED not in table.config.properties
+    assert PENDING_OPERATION not in table.config.properties
     assert table.state.timeline.pending(INDEXING) == ()
     assert table.check(deep=True).findings == ()
     assert rows_read(base, "true") == before
@@ -208,7 +208,7 @@ def test_async_index_keeps_index_of_faster_builder(
 
     def work() -> None:
         table = opened(base)
-        undone = table.config.properties[UNFINISHED]
+        undone = table.config.properties[PENDING_OPERATION]
         folder = base / ".hoodie/metadata/record_index"
         kept = {path.name: path.read_bytes() for path in folder.iterdir()}
         options = options_of(base)
@@ -217,7 +217,7 @@ def test_async_index_keeps_index_of_faster_builder(
             initialize_partitions(
                 context.table, {"record_index"}, MetadataOptions.of(options), 1 << 30
             )
-        table.refresh().config.update(table.storage, {UNFINISHED: undone}, SystemClock())
+        table.refresh().config.update(table.storage, {PENDING_OPERATION: undone}, SystemClock())
         for name, data in kept.items():
             if not (folder / name).exists():
                 (folder / name).write_bytes(data)
@@ -345,12 +345,12 @@ def test_crashed_build_is_completed_by_next_write(base: Path, tmp_path: Path) ->
     whole = recorded(base, tmp_path, create)
     for n, died in whole.deaths():
         rows = rows_read(died, "false")
-        begun = UNFINISHED in opened(died).config.properties
+        begun = PENDING_OPERATION in opened(died).config.properties
         opened(died).upsert(people([0], 7, 7))
         table = opened(died)
         listed = table.config.metadata_partitions
         assert ("record_index" in listed) or not begun, f"change {n}"
-        assert UNFINISHED not in table.config.properties, f"change {n}"
+        assert PENDING_OPERATION not in table.config.properties, f"change {n}"
         assert table.state.timeline.pending(INDEXING) == (), f"change {n}"
         if "record_index" in listed:
             opened(died).upsert(moved(died, rows[0]))

@@ -165,9 +165,9 @@ def test_correct_bucket_count_prunes_slices(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def consistent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Hashed by both key fields."""
-    base = tmp_path_factory.mktemp("ring") / "t"
+    base = tmp_path_factory.mktemp("consistent") / "t"
     data = pa.table({"a": [f"a{n}" for n in range(200)], "b": [f"b{n % 7}" for n in range(200)]})
     data = data.append_column("v", pa.array([1] * 200))
     options = {BUCKET_ENGINE: "CONSISTENT_HASHING", BUCKETS: "8"}
@@ -179,9 +179,11 @@ def ring(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("fields", ["a", "b", "b,a"])
-def test_other_hash_fields_of_a_ring_hide_no_row(ring: Path, tmp_path: Path, fields: str) -> None:
+def test_other_hash_fields_of_consistent_hashing_hide_no_row(
+    consistent: Path, tmp_path: Path, fields: str
+) -> None:
     base = tmp_path / "t"
-    shutil.copytree(ring, base)
+    shutil.copytree(consistent, base)
     table = pyhudi.open_table(base, options={BUCKET_FIELDS: fields})
     both = [table.scan(where=f"a = 'a{n}' AND b = 'b{n % 7}'").count() for n in range(0, 200, 20)]
     assert both == [1] * 10
@@ -190,13 +192,13 @@ def test_other_hash_fields_of_a_ring_hide_no_row(ring: Path, tmp_path: Path, fie
     assert table.refresh().delete("b = 'b3'").rows_deleted == 29
 
 
-def test_hash_fields_of_consistent_hashing_prune_slices(ring: Path) -> None:
-    table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "a,b"})
+def test_hash_fields_of_consistent_hashing_prune_slices(consistent: Path) -> None:
+    table = pyhudi.open_table(consistent, options={BUCKET_FIELDS: "a,b"})
     plan = str(table.scan(where="a = 'a5' AND b = 'b5'").explain())
-    assert "bucket index (hash ring): pruned 7 of 8 file slices" in plan
+    assert "bucket index (consistent hashing): pruned 7 of 8 file slices" in plan
 
 
-def test_hash_field_must_be_key_field(ring: Path) -> None:
-    table = pyhudi.open_table(ring, options={BUCKET_FIELDS: "v"})
+def test_hash_field_must_be_key_field(consistent: Path) -> None:
+    table = pyhudi.open_table(consistent, options={BUCKET_FIELDS: "v"})
     with pytest.raises(ConfigError, match=r"'v'.*not a record key field"):
         table.scan(where="a = 'a5' AND b = 'b5'").count()

@@ -11,7 +11,7 @@ from pyhudi import _native
 from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_2
-from pyhudi.query.bucket_pruning import HashRings, simple_buckets
+from pyhudi.query.bucket_pruning import ConsistentBucketPruner, simple_buckets
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline import Timeline
@@ -19,7 +19,7 @@ from pyhudi.timeline.archive import Archive
 from tests.unit.memory_storage import MemoryStorage
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])
-RING = ".hoodie/.bucket_index/consistent_hashing_metadata/sf"
+METADATA_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata/sf"
 NODES = [
     (536870912, "b191fdb9-1561-3229-90af-667100004fe7"),
     (1073741824, "e009af8c-59dd-37ea-8cd4-c40db9f59b70"),
@@ -92,7 +92,7 @@ def test_file_groups_that_are_no_buckets_stay() -> None:
     assert test(one("00000009-1561-3229-90af-667100004fe7-0"))
 
 
-def ring(*, children: bool = False) -> bytes:
+def hashing_metadata(*, children: bool = False) -> bytes:
     nodes = [{"value": value, "fileIdPrefix": prefix} for value, prefix in NODES]
     return json.dumps({"nodes": nodes, **({"childrenNodes": nodes} if children else {})}).encode()
 
@@ -102,23 +102,23 @@ def empty_timeline(storage: MemoryStorage) -> Timeline:
     return Timeline(storage, LAYOUT_2, [], Archive(storage, config))
 
 
-def on_ring(files: dict[str, bytes], key: str) -> list[int]:
+def slices_with_key(files: dict[str, bytes], key: str) -> list[int]:
     storage = MemoryStorage(files)
-    rings = HashRings(storage, empty_timeline(storage), [key], [])
-    return [n for n, (_, prefix) in enumerate(NODES) if rings.may_match(one(f"{prefix}-0"))]
+    pruner = ConsistentBucketPruner(storage, empty_timeline(storage), [key], [])
+    return [n for n, (_, prefix) in enumerate(NODES) if pruner.may_match(one(f"{prefix}-0"))]
 
 
 def test_consistent_hashing_picks_first_node_at_or_after_hash() -> None:
-    files = {f"{RING}/00000000000000.hashing_meta": ring()}
-    assert [on_ring(files, key) for key in ("k1", "é", "日本語キー")] == [[0], [1], [3]]
+    files = {f"{METADATA_FOLDER}/00000000000000.hashing_meta": hashing_metadata()}
+    assert [slices_with_key(files, key) for key in ("k1", "é", "日本語キー")] == [[0], [1], [3]]
 
 
 def test_uncommitted_hashing_metadata_is_ignored() -> None:
-    first = f"{RING}/00000000000000.hashing_meta"
-    assert on_ring({first: ring(children=True)}, "k1") == [0, 1, 2, 3]
-    assert on_ring({}, "k1") == [0, 1, 2, 3]
-    later = f"{RING}/20240101000000000.hashing_meta"
-    assert on_ring({first: ring(), later: b"damaged"}, "k1") == [0]
+    first = f"{METADATA_FOLDER}/00000000000000.hashing_meta"
+    assert slices_with_key({first: hashing_metadata(children=True)}, "k1") == [0, 1, 2, 3]
+    assert slices_with_key({}, "k1") == [0, 1, 2, 3]
+    later = f"{METADATA_FOLDER}/20240101000000000.hashing_meta"
+    assert slices_with_key({first: hashing_metadata(), later: b"damaged"}, "k1") == [0]
 
 
 def test_both_ways_to_take_a_key_apart_count() -> None:

@@ -24,13 +24,13 @@ from pyhudi.services.clustering import pending
 from pyhudi.slices.clustering_plan import PlannedGroup, clustering_record, read_plan
 from pyhudi.slices.file_slice import BaseFile, FileSlice, LogFile
 from pyhudi.slices.hashing_metadata import (
-    Child,
-    Span,
-    StoredRing,
-    middle_of,
-    read_committed_ring,
+    ChildNode,
+    HashingMetadata,
+    HashRange,
+    hash_range_of,
+    midpoint_of,
+    read_committed_hashing_metadata,
     replace_nodes,
-    span_of,
 )
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -87,7 +87,7 @@ def read_by_key(table: HudiTable) -> dict[str, int]:
     """The same, each key looked for in its bucket alone."""
     keys = sorted(stored(table))
     scans = [table.scan(where=f"id = '{key}'") for key in keys]
-    assert "(hash ring): pruned" in str(scans[0].explain())
+    assert "(consistent hashing): pruned" in str(scans[0].explain())
     rows = [row for scan in scans for row in scan.to_arrow().to_pylist()]
     return {row["id"]: row["v"] for row in rows}
 
@@ -95,8 +95,10 @@ def read_by_key(table: HudiTable) -> dict[str, int]:
 def buckets(table: HudiTable) -> list[int]:
     """How many the partitions have."""
     timeline = Timeline.load(table.storage, table.config)
-    rings = (read_committed_ring(table.storage, timeline, city) for city in ("oslo", "rome"))
-    return [len(ring.nodes) for ring in rings if ring is not None]
+    all_metadata = (
+        read_committed_hashing_metadata(table.storage, timeline, city) for city in ("oslo", "rome")
+    )
+    return [len(metadata.nodes) for metadata in all_metadata if metadata is not None]
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -136,25 +138,30 @@ def test_buckets_are_split_and_merged_and_written_to(tmp_path: Path, version: in
     assert read_by_key(table) == stored(table)
     found = table.check(deep=True)
     assert found.ok, str(found)
-    # Each ring follows the one before it, as Hudi asks.
+    # Each version follows the one before it, as Hudi requires.
     timeline = Timeline.load(table.storage, table.config)
-    ring = read_committed_ring(table.storage, timeline, "oslo")
-    assert ring is not None
-    assert (ring.number, ring.buckets) == (3, 2)
+    metadata = read_committed_hashing_metadata(table.storage, timeline, "oslo")
+    assert metadata is not None
+    assert (metadata.sequence_number, metadata.buckets) == (3, 2)
 
 
 def test_rows_are_in_the_buckets_that_their_keys_hash_to(tmp_path: Path) -> None:
     table = with_options(visits(tmp_path), SPLIT)
     table.cluster()
     timeline = Timeline.load(table.storage, table.config)
-    ring = read_committed_ring(table.storage, timeline, "oslo")
-    assert ring is not None
+    metadata = read_committed_hashing_metadata(table.storage, timeline, "oslo")
+    assert metadata is not None
     rows = table.scan(where="city = 'oslo'", meta_fields=True).to_arrow()
-    places = _native.ring_hashes(
+    consistent_hashes = _native.ring_hashes(
         rows["_hoodie_record_key"].combine_chunks(), ("id",), scan=True
     ).to_pylist()
-    for place, file in zip(places, rows["_hoodie_file_name"].to_pylist(), strict=True):
-        wanted = next((prefix for value, prefix in ring.nodes if place <= value), ring.nodes[0][1])
+    for hash_value, file in zip(
+        consistent_hashes, rows["_hoodie_file_name"].to_pylist(), strict=True
+    ):
+        wanted = next(
+            (prefix for value, prefix in metadata.nodes if hash_value <= value),
+            metadata.nodes[0][1],
+        )
         assert file.startswith(f"{wanted}-0_")
 
 
@@ -251,9 +258,9 @@ def test_files_of_hudi_resize_reveal_hashing_metadata(tmp_path: Path) -> None:
     for name in ("v6_mor_resized", "v9_mor_resized"):
         table = pyhudi.open_table(unpack(name, tmp_path), options=SPLIT)
         timeline = Timeline.load(table.storage, table.config)
-        ring = read_committed_ring(table.storage, timeline, "osaka")
-        assert ring is not None
-        assert (len(ring.nodes), ring.number, ring.buckets) == (4, 1, 2)
+        metadata = read_committed_hashing_metadata(table.storage, timeline, "osaka")
+        assert metadata is not None
+        assert (len(metadata.nodes), metadata.sequence_number, metadata.buckets) == (4, 1, 2)
         before = table.scan().to_arrow().num_rows
         assert table.cluster().rows_written == before
         assert table.refresh().scan().to_arrow().num_rows == before
@@ -276,7 +283,9 @@ def test_archived_unconfirmed_hashing_metadata_is_used(tmp_path: Path, stale: bo
     for name in ("requested", "inflight"):
         later.put(f".hoodie/29990101000000000.deltacommit.{name}", b"")
     later.put(".hoodie/29990101000000000.deltacommit", b"{}")
-    found = read_committed_ring(table.storage, Timeline.load(later, table.config), "oslo")
+    found = read_committed_hashing_metadata(
+        table.storage, Timeline.load(later, table.config), "oslo"
+    )
     assert found is not None
     assert len(found.nodes) == (2 if stale else 4)
 
@@ -355,7 +364,7 @@ def test_bucket_created_after_replaced_hashing_metadata(
             pyhudi.open_table(table.uri, options=RING).overwrite_partitions(VISITS.rows([2], v=1))
 
     monkeypatch.setattr(Transaction, "start", overwrites)
-    # As it is made again it finds the new ring.
+    # The retry finds the new metadata.
     table.upsert(VISITS.rows(range(4, 40, 2), v=2))
     assert stored(table) == {"k002": 1, **{f"k{n:03}": 2 for n in range(4, 40, 2)}}
     table.upsert(VISITS.rows(range(0, 40, 2), v=3))
@@ -370,23 +379,23 @@ def test_bucket_resize_raises_for_unsupported_tables(tmp_path: Path) -> None:
     )
     with pytest.raises(UnsupportedTableFeature, match=r"hoodie\.index\.type is BUCKET"):
         simple.cluster()
-    ring = VISITS.make(tmp_path / "ring", first=range(40))
+    consistent = VISITS.make(tmp_path / "consistent", first=range(40))
     for name, text in (("populate.meta.fields", "false"), ("table.type", "COPY_ON_WRITE")):
-        other = shutil.copytree(tmp_path / "ring", tmp_path / name)
+        other = shutil.copytree(tmp_path / "consistent", tmp_path / name)
         changes = {f"hoodie.{name}": text}
         TableConfig.load(Storage(str(other))).update(Storage(str(other)), changes, SystemClock())
         with pytest.raises(UnsupportedTableFeature, match=r"meta\.fields is false|of MOR only"):
             pyhudi.open_table(other, options=SPLIT).cluster()
     # By default there are as many buckets as at first.
     plain = {"hoodie.bucket.index.num.buckets": "2"}
-    assert pyhudi.open_table(ring.uri, options=plain).cluster().instants == ()
+    assert pyhudi.open_table(consistent.uri, options=plain).cluster().instants == ()
 
 
 # --- plans ----------------------------------------------------------------------------------------
 
 
-def stored_ring(*values: int, number: int = 0) -> StoredRing:
-    return StoredRing([(value, f"p{value}") for value in values], number, len(values))
+def hashing_metadata(*values: int, sequence_number: int = 0) -> HashingMetadata:
+    return HashingMetadata([(value, f"p{value}") for value in values], sequence_number, len(values))
 
 
 def slice_of(value: int, size: int, logs: int = 0) -> FileSlice:
@@ -401,14 +410,14 @@ def prefixes() -> Iterator[str]:
 
 
 def chosen(
-    ring: StoredRing, sizes: dict[int, int], *, most: int = 100, fewest: int = 1
+    metadata: HashingMetadata, sizes: dict[int, int], *, most: int = 100, fewest: int = 1
 ) -> list[tuple[list[int], list[tuple[int, str | None]]]]:
     """The groups by their nodes: those that go in, and what they become."""
     options = ResizeOptions(most, fewest, split_bytes=1000, merge_bytes=100)
     names = prefixes()
     slices = [slice_of(value, size) for value, size in sizes.items()]
-    groups = choose_resizes(slices, ring, options, lambda: next(names))
-    assert {group.ring for group in groups} <= {ring.number}
+    groups = choose_resizes(slices, metadata, options, lambda: next(names))
+    assert {group.sequence_number for group in groups} <= {metadata.sequence_number}
     assert all(
         group.outputs == sum(child.prefix is not None for child in group.children)
         for group in groups
@@ -423,55 +432,62 @@ def chosen(
 
 
 def test_largest_buckets_split_first() -> None:
-    ring = stored_ring(100, 200, 300, number=7)
+    metadata = hashing_metadata(100, 200, 300, sequence_number=7)
     sizes = {100: 1500, 200: 999, 300: 2000}
-    # The last bucket's range goes over the end of the ring.
-    assert chosen(ring, {100: 1500}) == [
+    # The last bucket's range wraps around.
+    assert chosen(metadata, {100: 1500}) == [
         ([100], [((300 + 100 + (1 << 31)) // 2, "new0"), (100, "new1")])
     ]
-    assert chosen(ring, sizes, most=4) == [([300], [(250, "new0"), (300, "new1")])]
-    assert [group for group, _ in chosen(ring, sizes)] == [[300], [100]]
-    assert chosen(ring, sizes, most=3) == []
+    assert chosen(metadata, sizes, most=4) == [([300], [(250, "new0"), (300, "new1")])]
+    assert [group for group, _ in chosen(metadata, sizes)] == [[300], [100]]
+    assert chosen(metadata, sizes, most=3) == []
 
 
 def test_single_hash_range_is_not_split() -> None:
-    assert middle_of([(4, "a"), (5, "b"), (9, "c")], 5) is None
-    assert chosen(stored_ring(4, 5, 9), {5: 5000}) == []
+    assert midpoint_of([(4, "a"), (5, "b"), (9, "c")], 5) is None
+    assert chosen(hashing_metadata(4, 5, 9), {5: 5000}) == []
 
 
-def test_small_neighbours_are_merged_around_the_ring() -> None:
-    ring = stored_ring(100, 200, 300, 400, 500)
+def test_resize_merges_small_neighbors_across_the_wrap_around() -> None:
+    metadata = hashing_metadata(100, 200, 300, 400, 500)
     small = {100: 10, 200: 10, 400: 10, 500: 10}
-    assert chosen(ring, {**small, 300: 900}) == [
+    assert chosen(metadata, {**small, 300: 900}) == [
         ([400, 500, 100, 200], [(400, None), (500, None), (100, None), (200, "new0")])
     ]
     # One without files stays between them.
-    assert chosen(ring, {100: 10, 300: 10}) == []
+    assert chosen(metadata, {100: 10, 300: 10}) == []
     # None is added to what is large enough already.
-    assert chosen(ring, {100: 90, 200: 90, 300: 90, 400: 900}) == [
+    assert chosen(metadata, {100: 90, 200: 90, 300: 90, 400: 900}) == [
         ([100, 200], [(100, None), (200, "new0")])
     ]
-    assert chosen(ring, {**small, 300: 900}, fewest=4) == [
+    assert chosen(metadata, {**small, 300: 900}, fewest=4) == [
         ([500, 100], [(500, None), (100, "new0")])
     ]
-    assert chosen(ring, small, fewest=5) == []
+    assert chosen(metadata, small, fewest=5) == []
 
 
 def test_split_buckets_can_merge_again() -> None:
-    ring = stored_ring(100, 200, 300)
-    found = chosen(ring, {100: 5000, 200: 10, 300: 10}, fewest=3)
+    metadata = hashing_metadata(100, 200, 300)
+    found = chosen(metadata, {100: 5000, 200: 10, 300: 10}, fewest=3)
     assert [group for group, _ in found] == [[100], [200, 300]]
 
 
 def test_hashing_metadata_nodes_round_trip() -> None:
-    ring = stored_ring(100, 200, 300).nodes
-    assert span_of(ring, 200) == Span(100, 200)
-    places = pa.array([0, 100, 101, 200, 201, 300, 301, (1 << 31) - 1])
-    held = {value: span_of(ring, value).holds(places).to_pylist() for value, _ in ring}
-    assert [sum(each) for each in zip(*held.values(), strict=True)] == [1] * len(places)
-    assert places.filter(pa.array(held[100])).to_pylist() == [0, 100, 301, (1 << 31) - 1]
-    assert span_of([(100, "all")], 100).holds(places).to_pylist() == [True] * len(places)
-    assert replace_nodes(ring, [Child(100, None), Child(150, "x"), Child(200, "y")]) == [
+    nodes = hashing_metadata(100, 200, 300).nodes
+    assert hash_range_of(nodes, 200) == HashRange(100, 200)
+    consistent_hashes = pa.array([0, 100, 101, 200, 201, 300, 301, (1 << 31) - 1])
+    held = {
+        value: hash_range_of(nodes, value).contains(consistent_hashes).to_pylist()
+        for value, _ in nodes
+    }
+    assert [sum(each) for each in zip(*held.values(), strict=True)] == [1] * len(consistent_hashes)
+    assert consistent_hashes.filter(pa.array(held[100])).to_pylist() == [0, 100, 301, (1 << 31) - 1]
+    assert hash_range_of([(100, "all")], 100).contains(consistent_hashes).to_pylist() == [
+        True
+    ] * len(consistent_hashes)
+    assert replace_nodes(
+        nodes, [ChildNode(100, None), ChildNode(150, "x"), ChildNode(200, "y")]
+    ) == [
         (150, "x"),
         (200, "y"),
         (300, "p300"),
@@ -482,12 +498,12 @@ def test_bucket_resize_plan_round_trips(tmp_path: Path) -> None:
     slice_ = slice_of(100, 10)
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "p100-0_0_1.parquet").write_bytes(b"x" * 10)
-    children = (Child(100, None), Child(200, "new-1"))
+    children = (ChildNode(100, None), ChildNode(200, "new-1"))
     group = PlannedGroup((slice_,), 1, children, 3)
     record = clustering_record(str(tmp_path), [group], [], None)
     plan = read_plan(Storage(str(tmp_path)), TableConfig({}), json.loads(json.dumps(record)))
     (found,) = plan.groups
-    assert (found.children, found.ring) == (children, 3)
+    assert (found.children, found.sequence_number) == (children, 3)
     assert plan.resized == {"p": (found,)}
     record["clusteringPlan"]["inputGroups"][0]["extraMetadata"]["clustering.group.child.node"] = (
         '[{"value": 1, "fileIdPrefix": "../a", "tag": "REPLACE"}]'

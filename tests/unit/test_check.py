@@ -121,7 +121,7 @@ class Damaged:
         return min(self.base.glob(pattern))
 
     @property
-    def recorder(self) -> _native.MetadataRecorder:
+    def record_builder(self) -> _native.MetadataRecorder:
         groups = groups_by_partition(metadata_table(self.storage), self.config.metadata_partitions)
         text = record_schema(self.config.version.metadata_schema)
         return _native.MetadataRecorder(text, {name: len(some) for name, some in groups.items()})
@@ -285,7 +285,7 @@ def test_check_accepts_log_files_of_archived_rollback(
 
 def test_check_finds_metadata_table_ahead(damaged: Callable[[str], Damaged]) -> None:
     table = damaged("v9_mor_part_avro")
-    table.plant(table.recorder.files([("lisbon", "ghost.parquet", 5, False)]))
+    table.plant(table.record_builder.files([("lisbon", "ghost.parquet", 5, False)]))
     found = {(one.kind, one.severity) for one in table.check(deep=False)}
     assert found == {("metadata_commit_ahead", "error"), ("metadata_extra_file", "error")}
 
@@ -307,7 +307,7 @@ def test_check_finds_wrong_file_listing(damaged: Callable[[str], Damaged], name:
     files = list(table.base.glob("*/*.parquet"))
     gone, grown = sorted(files)[:2]
     table.plant(
-        table.recorder.files(
+        table.record_builder.files(
             [
                 (gone.parent.name, gone.name, 0, True),
                 (grown.parent.name, grown.name, 10**9, False),
@@ -331,7 +331,7 @@ def test_check_finds_wrong_record_index(damaged: Callable[[str], Damaged], name:
     keys = _keys(table)
     wrong, missing = keys[:2]
     table.plant(
-        table.recorder.locations(
+        table.record_builder.locations(
             "lisbon",
             "no-such-group",
             5,
@@ -352,7 +352,7 @@ def test_check_finds_index_entry_in_wrong_group(
 ) -> None:
     table = damaged("v9_mor_record_index")
     key = _keys(table)[0]
-    row = table.recorder.locations(
+    row = table.record_builder.locations(
         "x", "y", 5, added=pa.array([key]), removed=pa.array([], pa.string())
     )
     home = row.column("route").to_pylist()[0]
@@ -420,7 +420,7 @@ def _slices(table: Damaged) -> Any:
 def test_check_finds_missing_statistics(damaged: Callable[[str], Damaged], name: str) -> None:
     table = damaged(name)
     one = next(one for one in _slices(table) if one.base)
-    rows = table.recorder.file_facts(
+    rows = table.record_builder.file_facts(
         table.storage.native,
         one.partition,
         [(one.base.path, False, None)],

@@ -310,7 +310,7 @@ def test_clean_removes_request_of_crashed_writer(version: int, begun: bool, tmp_
 def test_clean_uses_inflight_copy_of_lost_plan(tmp_path: Path) -> None:
     table = written(tmp_path / "t", 6, "cow")
     opened = open_for_change(Handle(table.storage), SystemClock())
-    plan = clean_plan(opened, Retention(horizon=opened.timeline.commits[-1]))
+    plan = clean_plan(opened, Retention(earliest_retained=opened.timeline.commits[-1]))
     copy = serde.encode_container("HoodieCleanerPlan", plan.record(opened), SystemClock())
     layout, dead = table.config.layout, "20200101000000000"
     instant_files.request(layout, table.storage, dead, CLEAN)
@@ -335,18 +335,18 @@ def test_clean_refuses_plan_with_foreign_path(partition: str, tmp_path: Path) ->
 def test_clean_checks_changed_partitions_only(tmp_path: Path) -> None:
     table = written(tmp_path / "t", 9, "cow")
     table.clean(retain=1)
-    horizon = timeline_of(tmp_path / "t").commits[-1]
+    earliest_retained = timeline_of(tmp_path / "t").commits[-1]
     table.upsert(people(range(0, 4, 2), 7))
     timeline = timeline_of(tmp_path / "t")
-    later = Retention(horizon=timeline.commits[-1])
-    assert partitions_since(timeline, Retention(horizon=horizon)) == set()
+    later = Retention(earliest_retained=timeline.commits[-1])
+    assert partitions_since(timeline, Retention(earliest_retained=earliest_retained)) == set()
     assert partitions_since(timeline, later) == {"oslo", "rome"}
     table.upsert(people(range(0, 4, 2), 8))
     timeline = timeline_of(tmp_path / "t")
     table.clean(retain=2)
     table.upsert(people(range(0, 4, 2), 9))
     timeline = timeline_of(tmp_path / "t")
-    assert partitions_since(timeline, Retention(horizon=timeline.commits[-1])) == {"rome"}
+    assert partitions_since(timeline, Retention(earliest_retained=timeline.commits[-1])) == {"rome"}
     saved = table.savepoint()
     table.clean(retain=1)
     assert partitions_since(timeline_of(tmp_path / "t"), later) is not None
@@ -481,20 +481,20 @@ def time(number: int) -> str:
 
 
 def test_earliest_retained_commit_matches_hudi() -> None:
-    def horizon(of: Timeline, options: CleanOptions, since: int = 0) -> int | None:
+    def earliest_retained(of: Timeline, options: CleanOptions, since: int = 0) -> int | None:
         found = retention(of, options, time(since))
-        if found is None or found.horizon is None:
+        if found is None or found.earliest_retained is None:
             return None
-        return int(found.horizon.requested) - int(time(0))
+        return int(found.earliest_retained.requested) - int(time(0))
 
     fifteen = timeline(*range(1, 16))
-    assert horizon(fifteen, CleanOptions()) == 6
-    assert horizon(timeline(*range(1, 11)), CleanOptions()) is None
-    assert horizon(timeline(1, 2, 4, 5, 6, pending=3), CleanOptions(commits=1)) == 2
-    assert horizon(timeline(2, 3, 4, pending=1), CleanOptions(commits=1)) is None
+    assert earliest_retained(fifteen, CleanOptions()) == 6
+    assert earliest_retained(timeline(*range(1, 11)), CleanOptions()) is None
+    assert earliest_retained(timeline(1, 2, 4, 5, 6, pending=3), CleanOptions(commits=1)) == 2
+    assert earliest_retained(timeline(2, 3, 4, pending=1), CleanOptions(commits=1)) is None
     hours = CleanOptions(policy=KEEP_HOURS)
-    assert horizon(fifteen, hours, since=4) == 4
-    assert horizon(fifteen, hours, since=16) is None
+    assert earliest_retained(fifteen, hours, since=4) == 4
+    assert earliest_retained(fifteen, hours, since=16) is None
     counted = retention(fifteen, CleanOptions(policy=KEEP_VERSIONS), time(0))
     assert counted == Retention(KEEP_VERSIONS, None, 3)
 
@@ -504,7 +504,7 @@ def test_clean_by_hours_waits_for_pending_writes() -> None:
     beside = timeline(1, 2, 4, 5, 6, 7, pending=3)
     stays = retention(beside, CleanOptions(policy=KEEP_HOURS), time(6))
     assert stays is not None
-    assert stays.horizon == beside.commits[1]
+    assert stays.earliest_retained == beside.commits[1]
 
 
 def test_clean_keeps_files_of_running_index_build() -> None:
@@ -512,7 +512,7 @@ def test_clean_keeps_files_of_running_index_build() -> None:
     for options in (CleanOptions(commits=1), CleanOptions(policy=KEEP_HOURS)):
         stays = retention(beside, options, time(6))
         assert stays is not None
-        assert stays.horizon == beside.commits[1]
+        assert stays.earliest_retained == beside.commits[1]
     assert retention(beside, CleanOptions(policy=KEEP_VERSIONS), time(6)) is None
 
 
@@ -528,8 +528,8 @@ def test_clean_counts_slices_of_plan_as_one_version() -> None:
     assert gone(Retention(KEEP_VERSIONS, versions=1), planned_from=7) == [5, 3]
     assert gone(Retention(KEEP_VERSIONS, versions=2), planned_from=7) == [3]
     whole = timeline(2, 4, 6, 8)
-    assert gone(Retention(horizon=whole.commits[3])) == [5, 3]
-    assert gone(Retention(horizon=whole.commits[3]), planned_from=5) == [3]
+    assert gone(Retention(earliest_retained=whole.commits[3])) == [5, 3]
+    assert gone(Retention(earliest_retained=whole.commits[3]), planned_from=5) == [3]
 
 
 def test_options_by_either_name() -> None:
@@ -615,8 +615,10 @@ def test_clean_skips_files_removed_beyond_newest_clean(version: Any, tmp_path: P
     for v in (6, 7):
         table.upsert(facts("a", v))
     assert table.clean(policy=KEEP_COMMITS, retain=4).files_removed == 1
-    horizon = timeline_of(tmp_path).read(timeline_of(tmp_path).filter_completed(CLEAN)[-1]) or {}
-    assert horizon["earliestCommitToRetain"] == before
+    earliest_retained = (
+        timeline_of(tmp_path).read(timeline_of(tmp_path).filter_completed(CLEAN)[-1]) or {}
+    )
+    assert earliest_retained["earliestCommitToRetain"] == before
     assert table.refresh().scan(as_of=after).count() == 4
     with pytest.raises(HistoryUnavailable, match="removed files of file group"):
         table.scan(as_of=before).count()

@@ -829,10 +829,12 @@ def test_versions(tmp_path: Path, run: Run) -> None:
 
 def test_indexes(plain: HudiTable, run: Run) -> None:
     assert run("index", "list", plain.uri).code == 1
-    made = run("index", "create", plain.uri, "column_stats", "-c", "id,n", "--json").value["made"]
-    assert "column_stats" in made
+    created = run("index", "create", plain.uri, "column_stats", "-c", "id,n", "--json").value[
+        "created"
+    ]
+    assert "column_stats" in created
     assert run("index", "create", plain.uri, "column_stats").code == 3
-    assert run("rebuild-metadata", plain.uri, "--json").value["made"] == list(
+    assert run("rebuild-metadata", plain.uri, "--json").value["created"] == list(
         plain.refresh().config.metadata_partitions
     )
     assert run("index", "drop", plain.uri, "column_stats").code == 2

@@ -72,7 +72,7 @@ def test_text_beyond_ascii_is_within_bounds_whatever_its_other_case(function: st
             assert found.min.encode() <= other.encode() <= found.max.encode()
     values = filter_values(index(function, kind="bloom_filters"), batches(pa.array(texts)))
     assert values is not None
-    assert values.more
+    assert values.is_incomplete
     assert values.strings.to_pylist() == [getattr("mm", function)()]
 
 
@@ -123,7 +123,7 @@ def test_expression_values_are_exact_only(
     table = DefinitionContext(
         TableConfig({}), {definition.name: definition}, pa.schema([("c", kind)])
     )
-    reason = ExpressionIndex().refusal(definition.name, table)
+    reason = ExpressionIndex().find_unsupported(definition.name, table)
     assert (reason is None) == known
     if reason is not None:
         assert function in reason

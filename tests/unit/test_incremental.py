@@ -187,11 +187,13 @@ class TestHistoryThatIsGone:
         table = opened(golden, name)
         time = "requested" if table.version < 8 else "completed"
         first, second = commits(table)[:2]
-        span = (first[time], second[time])
-        refused = table.incremental(*span, fallback_full_scan=False)
+        incremental_range = (first[time], second[time])
+        refused = table.incremental(*incremental_range, fallback_full_scan=False)
         with pytest.raises(HistoryUnavailable, match="has been cleaned since"):
             refused.to_arrow()
-        found = table.incremental(*span, fallback_full_scan=True, meta_fields=True).to_arrow()
+        found = table.incremental(
+            *incremental_range, fallback_full_scan=True, meta_fields=True
+        ).to_arrow()
         current = table.scan(
             meta_fields=True, where=[(COMMIT_TIME, "=", second["requested"])]
         ).to_arrow()
@@ -279,8 +281,11 @@ def test_incremental_reads_log_file_later_commits_appended_to(
     """Nor is it after an upgrade, from which on no commit appends to the log files of others."""
     table, times = shared_log(tmp_path / "t", version, pending=pending)
     found = [
-        sorted((row["id"], row["v"]) for row in table.incremental(*span).to_arrow().to_pylist())
-        for span in ((None, times[1]), times[:2], times[1:], (times[0], times[2]))
+        sorted(
+            (row["id"], row["v"])
+            for row in table.incremental(*incremental_range).to_arrow().to_pylist()
+        )
+        for incremental_range in ((None, times[1]), times[:2], times[1:], (times[0], times[2]))
     ]
     assert found == [
         [("a", 1), ("b", 1), ("c", 0)],

@@ -113,7 +113,7 @@ def test_record_index_by_data_partition(tmp_path: Path, kind: Kind) -> None:
     assert table.rebuild_metadata() == ("files", "record_index")
     assert definitions(table)["record_index"]["indexOptions"] == {"isPartitioned": "true"}
     assert found(table, "Again") == ["k0", "k10", "k3"]
-    with pytest.raises(ConfigError, match="needs a record index over all"):
+    with pytest.raises(ConfigError, match="needs a record index over the whole"):
         table.create_index("secondary_index", ["name"], name="by_name")
 
 
@@ -215,11 +215,11 @@ def test_bounds_are_hudis_but_wide_enough_for_any_zone(tmp_path: Path) -> None:
     [
         ("secondary_index", ["name"], {}, "needs a name"),
         ("secondary_index", ["name"], {"name": "../x"}, "needs a name"),
-        ("secondary_index", ["name", "city"], {"name": "x"}, "over one column"),
+        ("secondary_index", ["name", "city"], {"name": "x"}, "expected one column"),
         ("secondary_index", ["name"], {"name": "x", "function": "lower"}, "takes no function"),
         ("record_index", [], {"name": "x"}, "neither a name nor options"),
-        ("bloom_filters", [], {"partitioned": True}, "not one by data partition"),
-        ("column_stats", [], {"name": "x", "function": "lower"}, "over one column"),
+        ("bloom_filters", [], {"partitioned": True}, "cannot be partitioned"),
+        ("column_stats", [], {"name": "x", "function": "lower"}, "expected one column"),
     ],
 )
 def test_invalid_index_requests_raise(

@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import INDEXING
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.errors import CommitConflict, MetadataTableWarning
 from pyhudi.metadata import index_definitions, initialize
 from pyhudi.metadata.table_writer import clear_partitions
@@ -73,7 +73,7 @@ def assert_kept(base: Path, count: int) -> None:
     opened(base).upsert(people([0, 41], 7, 7))
     table = opened(base)
     assert "record_index" in table.config.metadata_partitions
-    assert UNFINISHED not in table.config.properties
+    assert PENDING_OPERATION not in table.config.properties
     assert table.check(deep=True).findings == ()
     rows = rows_read(base, "true")
     assert len({row["id"] for row in rows}) == len(rows) == count

@@ -24,7 +24,7 @@ class Group:
     def __init__(self, folder: Path, seed: int) -> None:
         self.storage = Storage(str(folder))
         self.choose = random.Random(seed)
-        self.recorder = _native.MetadataRecorder(SCHEMA, {RECORD_INDEX: 1})
+        self.record_builder = _native.MetadataRecorder(SCHEMA, {RECORD_INDEX: 1})
         self.base: str | None = None
         self.logs: list[str] = []
         self.expected: dict[str, str] = {}
@@ -33,7 +33,7 @@ class Group:
     def log(self, added: list[str], removed: list[str]) -> None:
         self.files += 1
         file_id = f"{UUID(int=self.files)}-0"
-        rows = self.recorder.locations(
+        rows = self.record_builder.locations(
             "p", file_id, self.files, added=pa.array(added), removed=pa.array(removed, pa.string())
         )
         path = f"{self.files}.log"

@@ -9,7 +9,7 @@ from pyhudi.config.options import check_options
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import LAYOUT_1, LAYOUT_2, TimelineLayout
 from pyhudi.errors import ConfigError, CorruptTable
-from pyhudi.metadata.consistency import check_not_behind
+from pyhudi.metadata.consistency import check_not_stale
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.slices.listing import list_files
 from pyhudi.timeline import Instant, Timeline
@@ -31,23 +31,23 @@ def timeline(*times: str, action: str = "deltacommit", layout: int = 2) -> Timel
 
 
 def test_metadata_table_needs_commits_after_first_ordinary_one() -> None:
-    check_not_behind(timeline(T[0], T[1], T[2]), timeline("0" * 17, T[1], T[2]))
+    check_not_stale(timeline(T[0], T[1], T[2]), timeline("0" * 17, T[1], T[2]))
     with pytest.raises(CorruptTable, match=T[2]):
-        check_not_behind(timeline(T[1], T[2], T[3]), timeline("0" * 17, T[1], T[3]))
+        check_not_stale(timeline(T[1], T[2], T[3]), timeline("0" * 17, T[1], T[3]))
 
 
 def test_metadata_table_may_miss_commits_before_initialization() -> None:
     init = Instant("0" * 17, "deltacommit", State.COMPLETED, T[2], "x")
     own = of_instants([init], LAYOUT_2)
-    check_not_behind(timeline(T[0], T[1]), own)
-    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
-        check_not_behind(timeline(T[3]), own)
+    check_not_stale(timeline(T[0], T[1]), own)
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is out of date"):
+        check_not_stale(timeline(T[3]), own)
     old = timeline(f"{T[1]}010", layout=1)
-    check_not_behind(timeline(T[0], T[1], layout=1), old)
-    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
-        check_not_behind(timeline(T[2], layout=1), old)
-    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is behind"):
-        check_not_behind(timeline(T[0]), timeline())
+    check_not_stale(timeline(T[0], T[1], layout=1), old)
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is out of date"):
+        check_not_stale(timeline(T[2], layout=1), old)
+    with pytest.raises(CorruptTable, match=r"\.hoodie/metadata is out of date"):
+        check_not_stale(timeline(T[0]), timeline())
 
 
 def test_plan_before_initialization_is_not_its_start() -> None:
@@ -61,9 +61,9 @@ def test_plan_before_initialization_is_not_its_start() -> None:
         return of_instants([planned, *since], LAYOUT_2)
 
     data = late(T[1], T[2], T[3], T[4], T[5])
-    check_not_behind(data, late(T[3], T[4], T[5]))
+    check_not_stale(data, late(T[3], T[4], T[5]))
     with pytest.raises(CorruptTable, match=T[4]):
-        check_not_behind(data, late(T[3], T[5]))
+        check_not_stale(data, late(T[3], T[5]))
 
 
 def test_reopened_instant_is_not_complete() -> None:

@@ -16,7 +16,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.metadata.index_definitions import index_definitions
-from pyhudi.metadata.initialize import own_config
+from pyhudi.metadata.initialize import metadata_config
 from pyhudi.metadata.new_file_groups import group_id
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import new_definitions
@@ -63,7 +63,7 @@ def ids(table: pyhudi.HudiTable, metadata: str = "true") -> list[str]:
 def test_properties_are_hudis(tmp_path: Path, name: str) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
     hudis = metadata_table(table.storage).config.properties
-    assert dict(own_config(table.config).properties) == dict(hudis)
+    assert dict(metadata_config(table.config).properties) == dict(hudis)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_metadata_tasks_run_on_any_engine(tmp_path: Path) -> None:
     table.create_index("secondary_index", ["name"], name="names")
     table.create_index("column_stats", ["name"], name="low", function="lower")
     table.rebuild_metadata()
-    made = {f"make {name}" for name in table.config.metadata_partitions}
+    made = {f"build {name}" for name in table.config.metadata_partitions}
     assert made | {"count records"} <= engine.labels
     located = table.inspect.metadata("record_index")["key"].to_pylist()
     assert sorted(located) == ids_of(table)

@@ -16,7 +16,7 @@ from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.partition_types.file_stats import FileStatsTask
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_locations import KeysTask
-from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive, record_schema
+from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTaskContext, derive_rows, record_schema
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.slices.file_slice import FileSlice
@@ -41,7 +41,7 @@ class Both:
         self.scratch = Storage(str(scratch))
         text = record_schema(self.config.version.metadata_schema)
         names = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
-        self.recording = Recording(self.storage, text, dict.fromkeys(names, 1))
+        self.task_context = RecordTaskContext(self.storage, text, dict.fromkeys(names, 1))
 
     def facts(self, *, blooms: bool) -> pa.Table:
         definitions = index_definitions(self.storage, self.config)
@@ -49,7 +49,7 @@ class Both:
         known = definitions.get(COLUMN_STATS)
         tasks = [
             FileStatsTask(
-                self.recording,
+                self.task_context,
                 one.partition,
                 files_of(one),
                 columns=pa.schema([]) if blooms else columns,
@@ -60,7 +60,9 @@ class Both:
             )
             for one in self.slices
         ]
-        return pa.Table.from_batches([rows for task in tasks for rows in derive(task)], RECORD_ROWS)
+        return pa.Table.from_batches(
+            [rows for task in tasks for rows in derive_rows(task)], RECORD_ROWS
+        )
 
     def written(self, name: str, rows: pa.Table) -> _native.MetadataPartition:
         """A partition of one file group that holds the rows."""
@@ -69,7 +71,7 @@ class Both:
             f"{name}.log",
             rows,
             instant="1",
-            avro_schema=self.recording.avro_schema,
+            avro_schema=self.task_context.avro_schema,
             partition=name,
         )
         return _native.MetadataPartition(self.scratch.native, [(None, [f"{name}.log"])])
@@ -126,11 +128,11 @@ def test_filters_hold_the_keys_of_their_files(both: Both) -> None:
 
 def test_locations_are_those_that_hudi_wrote(both: Both) -> None:
     tasks = [
-        KeysTask(both.recording, both.schema, one.partition, one.file_id, 5, base=one.base.path)
+        KeysTask(both.task_context, both.schema, one.partition, one.file_id, 5, base=one.base.path)
         for one in both.slices
         if one.base is not None
     ]
-    rows = pa.Table.from_batches([r for task in tasks for r in derive(task)], RECORD_ROWS)
+    rows = pa.Table.from_batches([r for task in tasks for r in derive_rows(task)], RECORD_ROWS)
     mine = _places(both.written(RECORD_INDEX, rows))
     theirs = _places(both.hudi.partition(RECORD_INDEX))
     assert theirs
@@ -147,19 +149,21 @@ def _places(partition: _native.MetadataPartition) -> dict[str, tuple[str, str]]:
 
 def test_locations_of_many_keys_are_few_rows(both: Both) -> None:
     """A row a file group of the index and 32 KiB of keys, however many keys there are."""
-    recorder = _native.MetadataRecorder(both.recording.avro_schema, {RECORD_INDEX: 4})
+    record_builder = _native.MetadataRecorder(both.task_context.avro_schema, {RECORD_INDEX: 4})
     keys = [f"key-{number}" for number in range(4000)]
     none = pa.array([], pa.string())
-    rows = recorder.locations("p", "f", 1, added=pa.array(keys), removed=none)
+    rows = record_builder.locations("p", "f", 1, added=pa.array(keys), removed=none)
     assert sorted(rows.column("route").to_pylist()) == [f"{RECORD_INDEX}/{n}" for n in range(4)]
     assert rows.nbytes < 2 * sum(map(len, keys))
     assert _places(both.written("many", pa.table(rows))) == dict.fromkeys(keys, ("p", "f"))
 
 
 def test_metadata_record_beats_deletion_of_its_key(both: Both) -> None:
-    recorder = both.recording.recorder()
-    moved = recorder.locations("p", "f", 1, added=pa.array(["k"]), removed=pa.array(["gone"]))
-    left = recorder.locations("q", "g", 1, added=pa.array([], pa.string()), removed=pa.array(["k"]))
+    record_builder = both.task_context.record_builder()
+    moved = record_builder.locations("p", "f", 1, added=pa.array(["k"]), removed=pa.array(["gone"]))
+    left = record_builder.locations(
+        "q", "g", 1, added=pa.array([], pa.string()), removed=pa.array(["k"])
+    )
     for rows in ([moved, left], [left, moved]):
         partition = both.written(f"t{rows[0].num_rows}", pa.Table.from_batches(rows))
         assert _places(partition) == {"k": ("p", "f")}

@@ -262,15 +262,18 @@ def test_metadata_clean_lists_table_after_compactions_only(
         table.upsert(people([number % 3], number, number))
     assert 0 < len(planned) < 30
     own = metadata_table(table.storage)
-    horizon = oldest_retained(own.timeline, services.RETAINED)
-    assert horizon is not None
+    earliest_retained = oldest_retained(own.timeline, services.RETAINED)
+    assert earliest_retained is not None
     partitions = table.config.metadata_partitions
-    assert not plan(own, Retention(horizon=horizon), partitions).files
+    assert not plan(own, Retention(earliest_retained=earliest_retained), partitions).files
 
 
 def test_metadata_clean_keeps_slice_of_earliest_retained_commit() -> None:
     slices = [FileSlice("files", "files-0000-0", str(time), None) for time in (9, 7, 5, 3)]
-    outdated = [[one.base_instant for one in slices_before(slices, horizon)] for horizon in "8642"]
+    outdated = [
+        [one.base_instant for one in slices_before(slices, earliest_retained)]
+        for earliest_retained in "8642"
+    ]
     assert outdated == [["5", "3"], ["3"], [], []]
     assert [one.base_instant for one in slices_before(slices, "99")] == ["7", "5", "3"]
 

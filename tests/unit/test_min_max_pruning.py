@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyhudi.metadata.expression_predicates import conjuncts_implied_by
+from pyhudi.metadata.expression_predicates import conjuncts_for_index
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.min_max_pruning import exclude_by_stats
 from pyhudi.schema.predicates import Conjunct
@@ -61,7 +61,7 @@ def index(function: str, column: str = "ts", **options: str) -> IndexDefinition:
 
 def days(op: str, second: int, **options: str) -> list[tuple[str, list[str]]]:
     conjunct: Conjunct = ("ts", op, pa.array([second], pa.int64()))
-    found = conjuncts_implied_by(index("from_unixtime", **options), conjunct)
+    found = conjuncts_for_index(index("from_unixtime", **options), conjunct)
     return [(one[1], one[2].to_pylist()) for one in found]
 
 
@@ -90,9 +90,9 @@ def test_times_beyond_four_digit_years_say_nothing() -> None:
 
 def test_equal_text_is_equal_in_lower_case() -> None:
     conjunct: Conjunct = ("name", "=", pa.array(["Ana"]))
-    ((_, op, values),) = conjuncts_implied_by(index("lower", "name"), conjunct)
+    ((_, op, values),) = conjuncts_for_index(index("lower", "name"), conjunct)
     assert (op, values.to_pylist()) == ("in", ["ana"])
-    assert conjuncts_implied_by(index("lower", "name"), ("name", "=", pa.array(["Chloé"]))) == []
-    assert conjuncts_implied_by(index("lower", "name"), ("name", "<", pa.array(["Ana"]))) == []
-    assert conjuncts_implied_by(index("lower", "other"), conjunct) == []
-    assert conjuncts_implied_by(index("hour", "name"), conjunct) == []
+    assert conjuncts_for_index(index("lower", "name"), ("name", "=", pa.array(["Chloé"]))) == []
+    assert conjuncts_for_index(index("lower", "name"), ("name", "<", pa.array(["Ana"]))) == []
+    assert conjuncts_for_index(index("lower", "other"), conjunct) == []
+    assert conjuncts_for_index(index("hour", "name"), conjunct) == []

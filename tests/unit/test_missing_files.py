@@ -413,7 +413,7 @@ def test_files_of_commits_are_those_of_their_metadata(tmp_path: Path, name: str)
     timeline, again = (Timeline.load(table.storage, table.config) for _ in range(2))
     decoded = dict(timeline.files_of_commits())
     assert any(decoded.values())
-    table.storage.kept = LruCache(0)
+    table.storage.cache = LruCache(0)
     assert decoded == {commit: again.commit_metadata(commit).files for commit in again.commits}
 
 

@@ -34,8 +34,8 @@ class NoArchive:
     def __init__(self, *instants: Instant) -> None:
         self.archived = instants
 
-    def instants(self, span: Any) -> tuple[Instant, ...]:
-        return tuple(filter(span.holds, self.archived))
+    def instants(self, incremental_range: Any) -> tuple[Instant, ...]:
+        return tuple(filter(incremental_range.holds, self.archived))
 
 
 def done(requested: int, completed: int | None, action: str = COMMIT) -> Instant:

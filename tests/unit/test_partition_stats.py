@@ -19,14 +19,14 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.partition_types.file_stats import (
-    MAX_TASKS,
+    MAX_LOOK_UP_TASKS,
     FileStatsTask,
     TightTask,
     tight_tasks,
 )
-from pyhudi.metadata.partition_types.partition_stats import RestOfPartitions
+from pyhudi.metadata.partition_types.partition_stats import OtherFiles
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, derive
+from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTaskContext, derive_rows
 from pyhudi.metadata.statistics_columns import statistics_columns
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import StorageListing
@@ -56,7 +56,7 @@ def test_tight_statistics_are_those_that_hudi_wrote(
     for path in {one.partition for one in both.slices}:
         files = [file for one in both.slices if one.partition == path for file in files_of(one)]
         task = FileStatsTask(
-            both.recording,
+            both.task_context,
             path,
             tuple(files[:1]),
             columns=columns,
@@ -64,11 +64,13 @@ def test_tight_statistics_are_those_that_hudi_wrote(
             partition_stats=True,
             bloom_filters=False,
             instant="1",
-            rest=tuple(files[1:]),
+            other_files=tuple(files[1:]),
         )
         tasks.append(task)
-    together = TightTask(both.recording, tuple(tasks), tuple(both.hudi.file_groups(COLUMN_STATS)))
-    rows = pa.Table.from_batches(derive(together), RECORD_ROWS)
+    together = TightTask(
+        both.task_context, tuple(tasks), tuple(both.hudi.file_groups(COLUMN_STATS))
+    )
+    rows = pa.Table.from_batches(derive_rows(together), RECORD_ROWS)
     rows = rows.filter(pc.starts_with(rows["route"], PARTITION_STATS))
     mine = both.written(PARTITION_STATS, rows)
     compared = 0
@@ -87,7 +89,7 @@ def test_records_are_hudis_to_the_field(name: str, tmp_path: Path) -> None:
     columns = statistics_columns(index_definitions(both.storage, both.config), both.schema)
     tasks = [
         FileStatsTask(
-            both.recording,
+            both.task_context,
             path,
             tuple(file for one in both.slices if one.partition == path for file in files_of(one)),
             columns=columns,
@@ -95,14 +97,14 @@ def test_records_are_hudis_to_the_field(name: str, tmp_path: Path) -> None:
             partition_stats=True,
             bloom_filters=False,
             instant="1",
-            rest=(),
+            other_files=(),
         )
         for path in {one.partition for one in both.slices}
     ]
-    rows = pa.Table.from_batches([r for task in tasks for r in derive(task)], RECORD_ROWS)
+    rows = pa.Table.from_batches([r for task in tasks for r in derive_rows(task)], RECORD_ROWS)
     keys = [key.encode() for key in rows["key"].to_pylist()]
     pairs = zip(keys, rows["value"].to_pylist(), strict=True)
-    mine = dict(decode(both.recording.avro_schema, pairs))
+    mine = dict(decode(both.task_context.avro_schema, pairs))
     compared = set()
     for partition in (COLUMN_STATS, PARTITION_STATS):
         folder = tmp_path / name / ".hoodie/metadata" / partition
@@ -132,7 +134,7 @@ def test_open_handle_keeps_statistics_of_files(tmp_path: Path) -> None:
             other.compact()
             pyhudi.open_table(opened).compact()
         assert bounds(kept) == bounds(opened)
-    values = [value for value, _ in table.storage.kept._values.values()]
+    values = [value for value, _ in table.storage.cache._values.values()]
     (stats_of_files,) = [value for value in values if isinstance(value, _native.KeptStats)]
     table.upsert(rows(8))
     count = len(stats_of_files)
@@ -182,8 +184,8 @@ def test_partition_stats_keep_appends_after_compaction_plan(tmp_path: Path) -> N
     table = TableSnapshot.open(storage, config, clock)
     known = MetadataTable(storage, config, timeline)
     commit = CommitMetadata({newer.partition: (stat,)})
-    rest = RestOfPartitions(table, known, commit, StorageListing(storage))
-    left = [path for path, _ in rest.of(newer.partition) if newer.file_id in path]
+    other_files = OtherFiles(table, known, commit, StorageListing(storage))
+    left = [path for path, _ in other_files.of(newer.partition) if newer.file_id in path]
     assert left == [newer.path]
 
 
@@ -218,14 +220,14 @@ def test_writes_read_a_plan_as_often_for_many_partitions_as_for_few(
 
 def test_tight_statistics_read_the_index_in_few_tasks(tmp_path: Path) -> None:
     """Each reads what `column_stats` has of its partitions' other files at once."""
-    recording = Recording(Storage(str(tmp_path)), "{}", {})
+    task_context = RecordTaskContext(Storage(str(tmp_path)), "{}", {})
     one, other = (pa.schema([(name, pa.int64())]) for name in "ab")
     parts = [
-        FileStatsTask(recording, f"p{n}", (), "1", columns=other if n == 7 else one)
-        for n in range(3 * MAX_TASKS)
+        FileStatsTask(task_context, f"p{n}", (), "1", columns=other if n == 7 else one)
+        for n in range(3 * MAX_LOOK_UP_TASKS)
     ]
     tasks = list(tight_tasks(parts, (), 1 << 30))
-    assert len(tasks) == MAX_TASKS + 1
+    assert len(tasks) == MAX_LOOK_UP_TASKS + 1
     assert len(list(tight_tasks(parts, (), 1 << 10))) == 2
     assert all(len({part.columns for part in task.parts}) == 1 for task in tasks)
     assert sorted(part.partition for task in tasks for part in task.parts) == sorted(

@@ -102,7 +102,7 @@ def scans(table: HudiTable) -> Iterator[Scan]:
     """All rows, and those of single partitions and of their opposite."""
     yield table.scan()
     yield table.scan(read_optimized=True)
-    shown = table.scan().shown
+    shown = table.scan().table_schema
     for name in table.config.partition_fields:
         if name not in shown.names:
             continue

@@ -19,7 +19,7 @@ from pyhudi.metadata.initial_records import Source
 from pyhudi.metadata.partition_types.base import DefinitionContext
 from pyhudi.metadata.partition_types.secondary_index import SecondaryIndex, SecondaryTask
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.record_tasks import derive, record_schema
+from pyhudi.metadata.record_tasks import derive_rows, record_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
@@ -105,7 +105,7 @@ def test_entries_with_null_characters_of_an_older_release(
     def older(task: SecondaryTask) -> Iterator[pa.RecordBatch]:
         for batch in made(task):
             keys = pa.array([key.replace("\\\0", "\0") for key in batch["key"].to_pylist()])
-            groups = _native.metadata_groups(keys, task.recording.groups[INDEX])
+            groups = _native.metadata_groups(keys, task.task_context.groups[INDEX])
             routes = pa.array([f"{INDEX}/{group}" for group in groups.to_pylist()])
             arrays = [routes, keys, batch["value"], batch["keys"]]
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
@@ -131,7 +131,7 @@ def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
     source = Source(opened, options, table.definitions, memory=1 << 30)
     made = SecondaryIndex().initial(source, INDEX)
     assert made.groups == groups
-    rows = pa.Table.from_batches([rows for task in made.tasks for rows in derive(task)])
+    rows = pa.Table.from_batches([rows for task in made.tasks for rows in derive_rows(task)])
     scratch, logs = Storage(str(tmp_path / "scratch")), []
     for number in range(groups):
         here = rows.filter(pc.equal(rows["route"], f"{INDEX}/{number}"))
@@ -146,8 +146,8 @@ def test_secondary_index_equals_hudi_index(base: Path, tmp_path: Path) -> None:
         assert key in found["record_key"].to_pylist()
 
 
-def refusal(definition: IndexDefinition, schema: pa.Schema) -> str | None:
-    return SecondaryIndex().refusal(
+def find_unsupported(definition: IndexDefinition, schema: pa.Schema) -> str | None:
+    return SecondaryIndex().find_unsupported(
         INDEX, DefinitionContext(TableConfig({}), {INDEX: definition}, schema)
     )
 
@@ -155,10 +155,10 @@ def refusal(definition: IndexDefinition, schema: pa.Schema) -> str | None:
 def test_values_whose_text_is_not_certain_are_refused() -> None:
     one = IndexDefinition(INDEX, "secondary_index", "identity", ("at",), {}, 1)
     for kind in (pa.timestamp("us", "UTC"), pa.date32(), pa.float64(), pa.decimal128(9, 2)):
-        assert refusal(one, pa.schema([("at", kind)]))
+        assert find_unsupported(one, pa.schema([("at", kind)]))
     for kind in (pa.string(), pa.int32(), pa.int64()):
-        assert refusal(one, pa.schema([("at", kind)])) is None
-    assert refusal(one, pa.schema([("other", pa.string())]))
+        assert find_unsupported(one, pa.schema([("at", kind)])) is None
+    assert find_unsupported(one, pa.schema([("other", pa.string())]))
 
 
 def test_secondary_index_needs_record_index(base: Path) -> None:

@@ -18,7 +18,7 @@ from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable
 from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable
-from pyhudi.metadata.consistency import is_original
+from pyhudi.metadata.consistency import is_initial_time
 from pyhudi.metadata.initialize import PartitionBuild
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.query.file_pruning import select_file_slices
@@ -222,23 +222,29 @@ class TestFilesThatWent:
             assert before.scan(where="v = 3").count() == COUNT
         assert pyhudi.open_table(tmp_path, options=NO_METADATA).scan().count() == COUNT
 
-    def _clean(self, table: HudiTable, horizon: str, paths: list[Path]) -> None:
+    def _clean(self, table: HudiTable, earliest_retained: str, paths: list[Path]) -> None:
         """As a cleaner leaves storage, without its record in the metadata table."""
         for path in paths:
             path.unlink()
-        layout, time = table.config.layout, f"{int(horizon) + 1}"
+        layout, time = table.config.layout, f"{int(earliest_retained) + 1}"
         instant_files.request(layout, table.storage, time, "clean")
         instant_files.start(layout, table.storage, time, "clean")
-        data = json.dumps({"earliestCommitToRetain": horizon, "totalFilesDeleted": 2}).encode()
-        instant_files.publish(layout, table.storage, time, "clean", f"{int(horizon) + 2}", data)
+        data = json.dumps(
+            {"earliestCommitToRetain": earliest_retained, "totalFilesDeleted": 2}
+        ).encode()
+        instant_files.publish(
+            layout, table.storage, time, "clean", f"{int(earliest_retained) + 2}", data
+        )
 
     @pytest.mark.parametrize(
-        ("horizon", "gone"), [(t(2), False), (t(3), False), (t(4), True), (None, True)]
+        ("earliest_retained", "gone"), [(t(2), False), (t(3), False), (t(4), True), (None, True)]
     )
-    def test_its_horizon_decides(self, horizon: str | None, gone: bool) -> None:
+    def test_clean_outdates_handle_by_its_earliest_commit_to_retain(
+        self, earliest_retained: str | None, gone: bool
+    ) -> None:
         commits = [f"{t(number)}.commit" for number in (1, 2, 3)]
         then = timeline(*commits)
-        now = timeline(*commits, f"{t(4)}.commit", contents=clean(5, horizon))
+        now = timeline(*commits, f"{t(4)}.commit", contents=clean(5, earliest_retained))
         if gone:
             with pytest.raises(HistoryUnavailable, match=t(5)):
                 check_snapshot_readable(then, now)
@@ -250,14 +256,14 @@ class TestFilesThatWent:
         [("commit.requested", "commit"), ("compaction.requested", "commit")],
     )
     @pytest.mark.parametrize(
-        ("horizon", "gone"), [(t(2), False), (t(3), True), (t(4), True), (t(5), True)]
+        ("earliest_retained", "gone"), [(t(2), False), (t(3), True), (t(4), True), (t(5), True)]
     )
     def test_pending_replacement_is_checked(
-        self, pending: str, done: str, horizon: str, gone: bool
+        self, pending: str, done: str, earliest_retained: str, gone: bool
     ) -> None:
         then = timeline(*(f"{t(number)}.commit" for number in (1, 3, 4)), f"{t(2)}.{pending}")
         commits = [f"{t(number)}.commit" for number in (1, 3, 4, 5)]
-        cleaned = clean(6, horizon)
+        cleaned = clean(6, earliest_retained)
         now = timeline(*commits, f"{t(2)}.{pending}", f"{t(2)}.{done}", contents=cleaned)
         if gone:
             with pytest.raises(HistoryUnavailable, match=f"clean {t(6)}.*of {t(4)}"):
@@ -266,24 +272,26 @@ class TestFilesThatWent:
             check_snapshot_readable(then, now)
         still = timeline(*commits, f"{t(2)}.{pending}", contents=cleaned)
         taken_back = timeline(*commits, f"{t(7)}.rollback", contents=cleaned)
-        for nothing_new in (still, taken_back) if horizon != t(5) else ():
+        for nothing_new in (still, taken_back) if earliest_retained != t(5) else ():
             check_snapshot_readable(then, nothing_new)
 
-    @pytest.mark.parametrize(("horizon", "gone"), [(t(2), False), (t(3), True), (None, True)])
+    @pytest.mark.parametrize(
+        ("earliest_retained", "gone"), [(t(2), False), (t(3), True), (None, True)]
+    )
     @pytest.mark.parametrize("planned", [True, False])
     def test_earlier_snapshot_needs_more_files(
-        self, horizon: str | None, gone: bool, planned: bool
+        self, earliest_retained: str | None, gone: bool, planned: bool
     ) -> None:
         commits = [f"{t(number)}.commit" for number in (1, 2, 3, 4)]
         then = timeline(*commits, *([f"{t(5)}.clean.requested"] if planned else []))
-        now = timeline(*commits, contents=clean(5, horizon))
+        now = timeline(*commits, contents=clean(5, earliest_retained))
         cut = timeline_as_of(then, t(2))
         if gone:
             with pytest.raises(HistoryUnavailable, match=f"clean {t(5)}.*of {t(2)}"):
                 check_snapshot_readable(cut, now)
         else:
             check_snapshot_readable(cut, now)
-        if horizon is not None:
+        if earliest_retained is not None:
             check_snapshot_readable(then, now)
 
     def test_earlier_clean_is_not_counted(self) -> None:
@@ -584,7 +592,7 @@ class TestIndexMadeAnew:
 def initial_commits(table: HudiTable) -> list[str]:
     """Of the metadata table, as far as they are active."""
     times = (instant.requested for instant in metadata_table(table.state.storage).timeline.commits)
-    return [time for time in times if is_original(time)]
+    return [time for time in times if is_initial_time(time)]
 
 
 def free_instant(making: PartitionBuild) -> str:

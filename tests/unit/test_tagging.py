@@ -18,11 +18,11 @@ from pyhudi.config.index_options import (
     BUCKET_ENGINE,
     BUCKETS,
     INDEX_TYPE,
-    MOVE_BLOOM,
-    MOVE_RECORD,
-    MOVE_SIMPLE,
     PARTITIONED_RECORD_INDEX,
     RECORD_INDEX,
+    UPDATE_PATH_BLOOM,
+    UPDATE_PATH_RECORD,
+    UPDATE_PATH_SIMPLE,
 )
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.write_options import WriteOptions
@@ -120,7 +120,8 @@ def test_older_row_does_not_move(tmp_path: Path, version: int, kind: str) -> Non
 
 @EVERY_TABLE
 @pytest.mark.parametrize(
-    ("index", "option"), [("global_simple", MOVE_SIMPLE), ("global_bloom", MOVE_BLOOM)]
+    ("index", "option"),
+    [("global_simple", UPDATE_PATH_SIMPLE), ("global_bloom", UPDATE_PATH_BLOOM)],
 )
 def test_row_stays_where_moving_is_off(
     tmp_path: Path, version: int, kind: str, index: str, option: str
@@ -150,11 +151,14 @@ def test_deleted_key_comes_back_elsewhere(tmp_path: Path, version: int, kind: st
 
 
 @pytest.mark.parametrize("wrapper", [Twice, TriedAgain])
-@pytest.mark.parametrize("index", ["simple", "global_bloom", "bucket", "ring"])
+@pytest.mark.parametrize("index", ["simple", "global_bloom", "bucket", "consistent"])
 def test_tasks_may_run_twice(tmp_path: Path, wrapper: Any, index: str) -> None:
     engine = FaultyEngine(LocalEngine(2), wrapper)
-    options = {**BUCKETED, BUCKET_ENGINE: "CONSISTENT_HASHING" if index == "ring" else "SIMPLE"}
-    kind = "bucket" if index == "ring" else index
+    options = {
+        **BUCKETED,
+        BUCKET_ENGINE: "CONSISTENT_HASHING" if index == "consistent" else "SIMPLE",
+    }
+    kind = "bucket" if index == "consistent" else index
     table = TABLE.make(
         tmp_path / "t", version=9, kind="mor", index=kind, engine=engine, options=options
     )
@@ -256,8 +260,8 @@ def test_ring_starts_for_each_partition(tmp_path: Path, version: int) -> None:
     again.upsert(TABLE.rows("adg", part="x", v=3, ts=30))
     again.delete_keys(pa.table({"id": ["y"]}))
     assert [key for key, _, _ in values(table)] == list("abcdefgz")
-    rings = sorted((tmp_path / "t/.hoodie/.bucket_index").rglob("*.hashing_meta"))
-    assert [path.parent.name for path in rings] == ["x", "y"]
+    metadata_files = sorted((tmp_path / "t/.hoodie/.bucket_index").rglob("*.hashing_meta"))
+    assert [path.parent.name for path in metadata_files] == ["x", "y"]
     assert all(one.base is None and one.logs for one in slices(table))
 
 
@@ -355,7 +359,7 @@ def test_record_index_knows_every_key_without_base_files(
 @pytest.mark.parametrize("name", ["v6_cow_record_index", "v9_mor_record_index"])
 def test_record_index_moves_rows_if_it_may(tmp_path: Path, name: str, moves: bool) -> None:
     base = unpack(name, tmp_path)
-    table = pyhudi.open_table(base, options={MOVE_RECORD: moves})
+    table = pyhudi.open_table(base, options={UPDATE_PATH_RECORD: moves})
     context = context_of(table)
     found = table.scan(meta_fields=True).to_arrow()
     key = found.column(RECORD_KEY)[0].as_py()
@@ -429,8 +433,8 @@ def test_filters_of_the_metadata_table_answer_for_files(tmp_path: Path, name: st
     base = unpack(name, tmp_path)
     table = pyhudi.open_table(base)
     stored = table.scan(meta_fields=True).to_arrow()
-    filters = bloom.filters_of(context_of(table))
-    assert filters.stored
+    filters = bloom.bloom_filters_of(context_of(table))
+    assert filters.metadata_groups
     empty_base_files(base)
     homes = stored.group_by(FILE).aggregate([(RECORD_KEY, "list")]).to_pylist()
     of_file = {row[FILE]: row[f"{RECORD_KEY}_list"] for row in homes}
@@ -438,6 +442,6 @@ def test_filters_of_the_metadata_table_answer_for_files(tmp_path: Path, name: st
     for one in slices(table):
         if one.base is not None and one.base.name in of_file:
             answered += 1
-            assert filters.may_hold(one, pa.array(of_file[one.base.name]))
-            assert not filters.may_hold(one, pa.array(["nobody", None]))
+            assert filters.may_contain(one, pa.array(of_file[one.base.name]))
+            assert not filters.may_contain(one, pa.array(["nobody", None]))
     assert answered

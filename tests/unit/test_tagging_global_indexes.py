@@ -27,13 +27,13 @@ INDEXES: dict[str, tuple[str, dict[str, Any]]] = {
     "global_bloom": ("global_bloom", {}),
     "fixed": ("global_simple", {"hoodie.simple.index.update.partition.path": False}),
     "bucket": ("bucket", BUCKETS),
-    "ring": ("bucket", RING),
+    "consistent": ("bucket", RING),
 }
 CASES = pairwise(
     [*INDEXES],
     (6, 9),
     ("cow", "mor"),
-    allowed=lambda index, _version, kind: index != "ring" or kind == "mor",
+    allowed=lambda index, _version, kind: index != "consistent" or kind == "mor",
 )
 
 
@@ -116,7 +116,8 @@ def file_ids(files: pa.Table) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("index", "version", "kind"), [("bucket", 6, "cow"), ("bucket", 9, "mor"), ("ring", 9, "mor")]
+    ("index", "version", "kind"),
+    [("bucket", 6, "cow"), ("bucket", 9, "mor"), ("consistent", 9, "mor")],
 )
 @pytest.mark.parametrize("limit", [MIB, None])
 def test_bulk_insert_and_overwriting_keep_to_buckets(
@@ -161,7 +162,7 @@ def test_bulk_insert_and_overwriting_keep_to_buckets(
 
 
 def test_write_refuses_partition_hudi_overwrote_next_to_hashing_metadata(tmp_path: Path) -> None:
-    table = make(tmp_path / "t", "ring", 9, "mor")
+    table = make(tmp_path / "t", "consistent", 9, "mor")
     table.overwrite(TABLE.rows(range(30), v=10))
     table.overwrite_partitions(TABLE.rows(range(30), v=20, part="p1"))
     folder = tmp_path / "t/.hoodie/.bucket_index/consistent_hashing_metadata/p1"

@@ -182,12 +182,12 @@ def test_time_travel_finds_archived_first_commit(name: str, tmp_path: Path) -> N
     [(t(1), t(0)), ("00000000000002", "00000000000001"), ("20240101000000", "20231231235959")],
 )
 def test_closed_range_includes_both_ends(first: str, before: str) -> None:
-    span = InstantRange.between(first, first)
+    incremental_range = InstantRange.between(first, first)
     of = {
         text: Instant(text, "commit", State.REQUESTED, None, text)
         for text in (before, first, f"{first}1")
     }
-    assert [text for text, instant in of.items() if span.holds(instant)] == [first]
+    assert [text for text, instant in of.items() if incremental_range.contains(instant)] == [first]
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name.endswith("cow_empty")])

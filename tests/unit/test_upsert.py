@@ -208,10 +208,10 @@ def test_empty_overwrite_keeps_hashing_metadata(tmp_path: Path, version: int) ->
     table = TABLE.make(tmp_path / "t", version=version, kind="mor", options=options)
     assert table.overwrite(TABLE.rows("", v=2)).committed
     folder = tmp_path / "t" / ".hoodie" / ".bucket_index"
-    rings = sorted(folder.rglob("*"))
-    assert rings
+    metadata_files = sorted(folder.rglob("*"))
+    assert metadata_files
     assert not table.overwrite(TABLE.rows("", v=2)).committed
-    assert sorted(folder.rglob("*")) == rings
+    assert sorted(folder.rglob("*")) == metadata_files
     table.upsert(TABLE.rows("abyz", v=3))
     assert values(table) == [("a", 3), ("b", 3), ("y", 3), ("z", 3)]
 

@@ -119,18 +119,18 @@ def _check_contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
     )
     findings = [finding for result in results for finding in result]
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
-    whole = [
+    undamaged = [
         slice_
         for slice_ in state.slices
         if damaged.isdisjoint((slice_.partition, file.name) for file in slice_.files)
     ]
     statistics_results = state.engine.run(
-        check_file_stats, list(_stats_tasks(state, whole)), label="compare statistics"
+        check_file_stats, list(_stats_tasks(state, undamaged)), label="compare statistics"
     )
     findings += [finding for result in statistics_results for finding in result]
     findings += _check_key_orders(state)
     if state.table.config.populate_meta_fields and RECORD_KEY in state.table.columns.names:
-        tasks, rules = _key_tasks(state, whole)
+        tasks, rules = _key_tasks(state, undamaged)
         findings += check_keys(state.engine, tasks, rules, state.memory)
     return findings
 

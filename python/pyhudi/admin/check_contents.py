@@ -14,7 +14,7 @@ from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity, damage_finding
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_groups
 from pyhudi.slices.bootstrap import files_with_sources
 from pyhudi.slices.file_slice import BootstrapFile
 from pyhudi.slices.log_blocks import find_corrupt_blocks
@@ -129,13 +129,13 @@ def check_file_stats(task: StatsCheckTask, _attempt: Attempt) -> list[Finding]:
 
 
 def _check_statistics(task: StatsCheckTask) -> Iterator[Finding]:
-    whole = open_together(task.of_partitions) if task.of_partitions else None
+    whole = open_groups(task.of_partitions) if task.of_partitions else None
     gaps = _native.statistics_gaps(
         task.storage.native,
         task.partition,
         files_with_sources(task.storage, task.columns, task.paths, task.sources),
         columns=task.columns,
-        of_files=open_together(task.statistics),
+        of_files=open_groups(task.statistics),
         whole=whole,
     )
     for row in gaps.to_pylist():
@@ -152,7 +152,7 @@ def _check_statistics(task: StatsCheckTask) -> Iterator[Finding]:
 def _check_filters(task: StatsCheckTask) -> Iterator[Finding]:
     names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
     paths = pa.array([task.partition] * len(names), pa.string())
-    entries = open_together(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
+    entries = open_groups(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
     for name, has in zip(names, entries.is_valid().to_pylist(), strict=True):
         if not has:
             yield Finding("bloom_filter_missing", "warning", task.partition, name, "a filter")

@@ -125,7 +125,7 @@ class KeysFound:
     found: str
 
     @property
-    def place(self) -> tuple[str, Severity, str, str, str, bool]:
+    def group(self) -> tuple[str, Severity, str, str, str, bool]:
         """The fields that are equal in all keys of one finding."""
         has_keys = bool(self.keys)
         return (self.kind, self.severity, self.partition, self.expected, self.found, has_keys)
@@ -169,14 +169,14 @@ def check_keys(
         damaged = engine.run(damage, tasks, label="look for damage")
     if not any(damaged):
         raise AssertionError
-    whole = [task for task, bad in zip(tasks, damaged, strict=True) if bad is None]
+    undamaged = [task for task, bad in zip(tasks, damaged, strict=True) if bad is None]
     of_index = any(
         isinstance(task, IndexKeys) for task, bad in zip(tasks, damaged, strict=True) if bad
     )
     if of_index:
-        whole = [task for task in whole if isinstance(task, SliceKeys)]
+        undamaged = [task for task in undamaged if isinstance(task, SliceKeys)]
     rules = replace(rules, index=rules.index and not of_index)
-    results = summarize(_compare(engine, whole, rules)) if whole else []
+    results = summarize(_compare(engine, undamaged, rules)) if undamaged else []
     return [*(bad for bad in damaged if bad is not None), *results]
 
 
@@ -189,11 +189,11 @@ def _compare(
 
 def summarize(parts: Iterable[KeysFound]) -> list[Finding]:
     """Return the findings of all parts, with many keys at one place as one finding."""
-    places: dict[tuple[str, Severity, str, str, str, bool], KeysFound] = {}
+    results_by_group: dict[tuple[str, Severity, str, str, str, bool], KeysFound] = {}
     for keys in parts:
-        previous = places.get(keys.place)
-        places[keys.place] = keys if previous is None else previous.with_others(keys)
-    return [finding for keys in places.values() for finding in keys.findings()]
+        previous = results_by_group.get(keys.group)
+        results_by_group[keys.group] = keys if previous is None else previous.with_others(keys)
+    return [finding for keys in results_by_group.values() for finding in keys.findings()]
 
 
 def damage(task: SliceKeys | IndexKeys, _attempt: Attempt) -> Finding | None:
@@ -304,8 +304,8 @@ def _by_place(
     grouped = rows.group_by(columns).aggregate([("key", "list"), ("key", "min"), ("key", "count")])
     grouped = grouped.sort_by("key_min")
     first_keys = pc.list_slice(grouped.column("key_list").combine_chunks(), 0, FEW + 1)
-    places = grouped.drop_columns(["key_list"]).append_column("keys", first_keys)
-    for row in places.slice(0, MAX_EXAMPLES).to_pylist():
+    results_by_group = grouped.drop_columns(["key_list"]).append_column("keys", first_keys)
+    for row in results_by_group.slice(0, MAX_EXAMPLES).to_pylist():
         partition, expected, actual = describe(row)
         keys = tuple(sorted(filter(None, row["keys"])))
         yield KeysFound(finding_type, severity, partition, keys, row["key_count"], expected, actual)

@@ -12,7 +12,7 @@ from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.property_names import METADATA_PARTITIONS_INFLIGHT
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
-from pyhudi.metadata.consistency import is_ordinary, missing_commits
+from pyhudi.metadata.consistency import has_data_instant, missing_commits
 from pyhudi.metadata.reader import MetadataTable, open_config
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -51,7 +51,7 @@ def check_timelines(storage: Storage, timeline: Timeline) -> Iterator[Finding]:
         if time in pending:
             expected = "a completed instant of the table"
             yield Finding("metadata_commit_ahead", "warning", "", time, expected, "a pending one")
-        elif is_ordinary(time) and time not in times and not _in_restore(timeline, time):
+        elif has_data_instant(time) and time not in times and not _in_restore(timeline, time):
             unknown.append(time)
     if unknown:
         times = {instant.requested for instant in timeline.archive.instants()}

@@ -25,7 +25,7 @@ from pyhudi.services.clustering_strategy import select_partitions
 from pyhudi.slices.file_groups import pending_clusterings, pending_compactions
 from pyhudi.slices.file_slices import FileSlices, total_size
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.hashing_metadata import has_rings
+from pyhudi.slices.hashing_metadata import has_consistent_hashing
 from pyhudi.slices.missing_files import check_complete
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Entry
@@ -275,7 +275,7 @@ def _clustering(table: TableSnapshot, slices: FileSlices, paths: Sequence[str]) 
         return
     planned = pending_compactions(table.timeline)
     free = slices.filter(pc.invert(slices.in_groups(planned)))
-    if has_rings(table.storage):
+    if has_consistent_hashing(table.storage):
         yield from _resizing(table, free, paths)
         return
     small = small_files(free)

@@ -41,7 +41,7 @@ from pyhudi.config.merge_mode import (
     PAYLOAD_CLASS,
     STRATEGY_ID,
 )
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
 from pyhudi.config.version_properties import (
@@ -150,7 +150,9 @@ def change_version(
         if table_version(to).writable:
             metadata_lifecycle.rebuild_dropped_partitions(handle, clock, heartbeat)
         else:
-            TableConfig.load(storage, clock).update(storage, {}, clock, removed=(UNFINISHED,))
+            TableConfig.load(storage, clock).update(
+                storage, {}, clock, removed=(PENDING_OPERATION,)
+            )
         rebuilt = in_order(set(TableConfig.load(storage, clock).metadata_partitions))
     return replace(change, compaction=compaction, metadata_made=rebuilt)
 
@@ -364,7 +366,7 @@ _WITHOUT_LOGS = (
     "file slices, then {}()."
 )
 _METADATA_PROPERTIES = (names.METADATA_PARTITIONS, names.METADATA_PARTITIONS_INFLIGHT)
-_NOT_LISTED = (UNFINISHED, CHECKSUM)
+_NOT_LISTED = (PENDING_OPERATION, CHECKSUM)
 """Properties whose changes a `VersionChange` does not list."""
 
 

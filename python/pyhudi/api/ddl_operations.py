@@ -34,10 +34,10 @@ class TableProperties(Mapping[str, str]):
         return "\n".join(f"{name:{width}}  {value}" for name, value in self._properties.items())
 
     def _repr_html_(self) -> str:
-        from pyhudi.api.notebook_html.html import facts  # noqa: PLC0415 - only notebooks need it
+        from pyhudi.api.notebook_html.html import property_grid  # noqa: PLC0415 - only notebooks need it
         from pyhudi.api.notebook_html.style import fragment  # noqa: PLC0415 - as above
 
-        return fragment(facts(self._properties))
+        return fragment(property_grid(self._properties))
 
 
 class DdlOperations(TableHandle):

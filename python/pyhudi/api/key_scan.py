@@ -35,7 +35,7 @@ def read_listed_keys(scan: Scan, readers: KeyReaders) -> pa.Table | None:
     readers: of the handle that the scan was made from.
     """
     table, request = scan.table, scan.request
-    if request.where is None or scan.span is not None or request.read_optimized:
+    if request.where is None or scan.incremental_range is not None or request.read_optimized:
         return None
     if RECORD_INDEX not in table.config.metadata_partitions or not can_read(table):
         return None
@@ -45,13 +45,13 @@ def read_listed_keys(scan: Scan, readers: KeyReaders) -> pa.Table | None:
     keys = find_record_keys(table.config, request.where.conjuncts, table.config.partition_fields)
     if not keys or len(keys) > _MAX_KEYS:
         return None
-    shown = scan_schema(table)
+    table_schema = scan_schema(table)
     columns = tuple(dict.fromkeys((*request.output, *request.where.columns)))
-    is_default = columns == tuple(name for name in shown.names if not is_meta(name))
+    is_default = columns == tuple(name for name in table_schema.names if not is_meta(name))
     names = None if is_default else columns
     reader = readers.find(table, names)
     if reader is None:
-        schema = pa.schema([shown.field(name) for name in columns])
+        schema = pa.schema([table_schema.field(name) for name in columns])
         reader = readers.add(table, scan.engine, names, schema)
     if reader.index is None:
         return None

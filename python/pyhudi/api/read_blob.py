@@ -30,7 +30,7 @@ def blob_reader(
     scan: Scan, column: str, storage_options: Mapping[str, object] | None
 ) -> pa.RecordBatchReader:
     """Return the rows of a scan with the bytes of a BLOB column; see `Scan.read_blob`."""
-    columns = scan.shown
+    columns = scan.table_schema
     if column not in columns.names:
         raise SchemaMismatch(f"the table has no column {column!r}")
     if not is_blob(columns.field(column)):

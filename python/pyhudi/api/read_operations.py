@@ -171,8 +171,10 @@ class ReadOperations(TableHandle, LazyRows):
         table = self.state
         by_completion = commit_range.by_completion_times(table, hollow_commits)
         bounds = commit_range.range_bounds(table, start, end, by_completion=by_completion)
-        span = commit_range.IncrementalRange(*bounds, hollow_commits, fallback_full_scan)
-        incremental.check_incremental(table, span)
+        incremental_range = commit_range.IncrementalRange(
+            *bounds, hollow_commits, fallback_full_scan
+        )
+        incremental.check_incremental(table, incremental_range)
         return new_scan(
             table,
             self.engine,
@@ -180,7 +182,7 @@ class ReadOperations(TableHandle, LazyRows):
             where=where,
             limit=limit,
             meta_fields=meta_fields,
-            span=span,
+            incremental_range=incremental_range,
             memory_limit=memory_limit,
         )
 

@@ -54,21 +54,21 @@ class Scan(ScanOutputs):
     """The snapshot of the table."""
     request: ScanRequest
     engine: Engine
-    span: IncrementalRange | None = None
+    incremental_range: IncrementalRange | None = None
     """The range of an incremental query; None for a scan of all rows."""
     key_readers: KeyReaders | None = field(default=None, compare=False)
     """The lookup state of the handle; None if the scan is of another snapshot."""
 
     @property
-    def shown(self) -> pa.Schema:
+    def table_schema(self) -> pa.Schema:
         """All columns of the table in scans, Hudi's meta columns first."""
         return scan_schema(self.table)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the result, in order."""
-        shown = self.shown
-        return pa.schema([shown.field(name) for name in self.request.output])
+        table_schema = self.table_schema
+        return pa.schema([table_schema.field(name) for name in self.request.output])
 
     @cached_property
     def tasks(self) -> Sequence[ReadTask]:
@@ -79,8 +79,8 @@ class Scan(ScanOutputs):
         Raises `UnsupportedTableFeature` if pyhudi does not support the merge rule of a slice, and
         `HistoryUnavailable` if an incremental range cannot be read completely.
         """
-        if self.span is not None:
-            return plan_incremental(self.table, self.request, self.span)
+        if self.incremental_range is not None:
+            return plan_incremental(self.table, self.request, self.incremental_range)
         return plan_scan(self.table, self.request)
 
     @property
@@ -92,10 +92,10 @@ class Scan(ScanOutputs):
         Raises `ConfigError` for a scan that is not an incremental query, or of an earlier time;
         `HistoryUnavailable` for a hollow commit under `hollow_commits="fail"`.
         """
-        if self.span is None:
+        if self.incremental_range is None:
             hint = "incremental() without bounds has the rows of all commits, and a next_start."
             raise ConfigError("the scan is not an incremental query", hint=hint)
-        return next_start(self.table, self.span)
+        return next_start(self.table, self.incremental_range)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream with bounded read-ahead.
@@ -170,7 +170,7 @@ class Scan(ScanOutputs):
         """
         from pyhudi.query.min_max import bounds_from_statistics, bounds_of  # noqa: PLC0415 - few scans need it
 
-        data_type = column_type((column,), self.shown)
+        data_type = column_type((column,), self.table_schema)
         scan = replace(self, request=replace(self.request, output=(column,)))
         if self.request.limit is not None:
             return bounds_of(data_type, (batch.column(0) for batch in scan.to_reader()))
@@ -189,7 +189,7 @@ class Scan(ScanOutputs):
             HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: the timeline or the metadata table is damaged.
         """
-        if self.span is not None:
+        if self.incremental_range is not None:
             return slices_table([task.slice for task in self.tasks])
         return slices_table(scan_slices(self.table, self.request))
 
@@ -204,18 +204,21 @@ class Scan(ScanOutputs):
             ConfigError: the scan is an incremental query, whose files come from its commits.
             CorruptTable: the timeline is damaged.
         """
-        if self.span is not None:
+        if self.incremental_range is not None:
             raise ConfigError("an incremental query takes its files from commits: call plan()")
         return select_file_slices(self.table, self.request).explanation
 
     def __repr__(self) -> str:
         request = self.request
-        name = "Scan" if self.span is None else "Incremental scan"
+        name = "Scan" if self.incremental_range is None else "Incremental scan"
         parts = [f"{name} of {self.table.config.name!r}: {names_text(request.output)}"]
         if request.where is not None:
             parts.append(f"where {shorten(format_expression(request.where.expression))}")
-        if self.span is not None:
-            bounds = self.span.start or "the beginning", self.span.end or "the last commit"
+        if self.incremental_range is not None:
+            bounds = (
+                self.incremental_range.start or "the beginning",
+                self.incremental_range.end or "the last commit",
+            )
             parts.append(f"after {bounds[0]}, up to {bounds[1]}")
         if request.limit is not None:
             parts.append(f"at most {count_text(request.limit, 'row')}")
@@ -277,13 +280,13 @@ def new_scan(
     limit: int | None,
     meta_fields: bool,
     read_optimized: bool = False,
-    span: IncrementalRange | None = None,
+    incremental_range: IncrementalRange | None = None,
     memory_limit: int | None = None,
     key_readers: KeyReaders | None = None,
 ) -> Scan:
     """Return a scan after checking its arguments; see `HudiTable.scan`.
 
-    span: the range of an incremental query, else None.
+    incremental_range: the range of an incremental query, else None.
     key_readers: of the handle whose snapshot is scanned, else None.
     """
     schema = scan_schema(table)
@@ -309,4 +312,4 @@ def new_scan(
         memory_limit=task_memory(memory_limit, engine),
         two_threads=engine.tasks_per_process > 1,
     )
-    return Scan(table, request, engine, span, key_readers)
+    return Scan(table, request, engine, incremental_range, key_readers)

@@ -231,7 +231,7 @@ def nearest_rows(scan: Scan, column: str, vector: Any, k: int, metric: str) -> p
 
 
 def _query(scan: Scan, column: str, vector: Any) -> list[float]:
-    columns = scan.shown
+    columns = scan.table_schema
     if column not in columns.names:
         raise SchemaMismatch(f"the table has no column {column!r}")
     field = columns.field(column)

@@ -202,9 +202,9 @@ class _Sync:
 def _check_same(existing: CatalogTable, expected: CatalogTable, database: str) -> None:
     """Raise for another table of this name. Hudi drops it; pyhudi keeps what it did not create."""
     if not is_same_location(existing.location, expected.location):
-        theirs = mask_credentials(existing.location)
+        catalog_location = mask_credentials(existing.location)
         raise ConfigError(
-            f"{database}.{existing.name} is at {theirs} in the catalog, this table at "
+            f"{database}.{existing.name} is at {catalog_location} in the catalog, this table at "
             f"{expected.location}",
             hint="Drop it there, or give another name by hoodie.datasource.hive_sync.table.",
         )
@@ -361,12 +361,12 @@ def _completion_time(commit: Instant) -> str:
 
 def is_same_location(first: str, second: str) -> bool:
     """Return whether two locations are the same; programs write their schemes differently."""
-    places = _without_scheme(first), _without_scheme(second)
+    locations = _without_scheme(first), _without_scheme(second)
     is_hdfs = first.startswith("hdfs:") and second.startswith("hdfs:")
     # HDFS without a server means the server of the reader's configuration.
-    if is_hdfs and any(place.startswith("/") for place in places):
+    if is_hdfs and any(location.startswith("/") for location in locations):
         return _path(first) == _path(second)
-    return places[0] == places[1]
+    return locations[0] == locations[1]
 
 
 def _without_scheme(location: str) -> str:

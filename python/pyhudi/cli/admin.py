@@ -163,7 +163,7 @@ def downgrade(
 def rebuild_metadata(call: Call, table: Location, memory_limit: Memory = None) -> None:
     """Rebuild the metadata table from the files on storage."""
     created = call.open(table).rebuild_metadata(memory_limit=memory_limit)
-    call.out.print_done(f"created {', '.join(created) or 'nothing'}", made=created)
+    call.out.print_done(f"created {', '.join(created) or 'nothing'}", created=created)
 
 
 def index_list(call: Call, table: Location) -> int:
@@ -216,7 +216,7 @@ def index_create(
         partitioned=partitioned,
         concurrently=concurrently,
     )
-    call.out.print_done(f"created {', '.join(created)}", made=created)
+    call.out.print_done(f"created {', '.join(created)}", created=created)
 
 
 def index_drop(

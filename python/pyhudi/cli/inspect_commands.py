@@ -53,9 +53,9 @@ def show(
     }
     columns = {column.name: str(column.type) for column in opened.schema}
     if out.json:
-        out.facts({**description, "columns": columns})
+        out.print_properties({**description, "columns": columns})
         return
-    out.facts(description)
+    out.print_properties(description)
     out.rows(_columns(opened))
 
 

@@ -264,9 +264,9 @@ def _check_floats(columns: dict[str, Column], text: pa.Buffer) -> None:
     digits = _read(_quote_numbers(text), as_text)
     for name, column in large.items():
         pairs = zip(leaves(column, name), leaves(digits.column(name), name), strict=True)
-        for (path, numbers), (_, texts) in pairs:
+        for (path, numbers), (_, strings) in pairs:
             if pa.types.is_floating(numbers.type):
-                check_exact_integers(numbers, texts, path)
+                check_exact_integers(numbers, strings, path)
 
 
 def _has_large(column: Column) -> bool:

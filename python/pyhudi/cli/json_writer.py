@@ -113,10 +113,10 @@ def _json_values(column: pa.Array) -> pa.Array:
 
 
 def _numbers(column: pa.Array) -> pa.Array:
-    texts = pc.cast(column, pa.string())
+    strings = pc.cast(column, pa.string())
     for name, text in _NOT_NUMBERS.items():
-        texts = pc.if_else(pc.equal(texts, name), text, texts)
-    return texts
+        strings = pc.if_else(pc.equal(strings, name), text, strings)
+    return strings
 
 
 def _map(column: pa.MapArray) -> pa.Array:
@@ -143,26 +143,26 @@ def _object(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -> pa.
     return pc.binary_join_element_wise(*parts, "}", "")
 
 
-def _join_lists(begin: str, lists: pa.Array, texts: pa.Array, end: str) -> pa.Array:
-    """Join the texts of each list's values; `texts` has the values of all lists in order."""
+def _join_lists(begin: str, lists: pa.Array, strings: pa.Array, end: str) -> pa.Array:
+    """Join the texts of each list's values; `strings` has the values of all lists in order."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = pc.cumulative_sum(pc.cast(lengths, pa.int32()))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends])
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, strings), ",")
     return pc.binary_join_element_wise(begin, joined, end, "")
 
 
-def _null_where(column: pa.Array, texts: pa.Array) -> pa.Array:
+def _null_where(column: pa.Array, strings: pa.Array) -> pa.Array:
     """Return the texts, null where the column is null."""
-    return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string()))
+    return pc.if_else(column.is_valid(), strings, pa.scalar(None, pa.string()))
 
 
-def _quote(texts: pa.Array) -> pa.Array:
-    texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
-    if pc.any(pc.match_substring_regex(texts, _ANY_CONTROL)).as_py():
+def _quote(strings: pa.Array) -> pa.Array:
+    strings = pc.replace_substring(pc.replace_substring(strings, "\\", "\\\\"), '"', '\\"')
+    if pc.any(pc.match_substring_regex(strings, _ANY_CONTROL)).as_py():
         for letter in _CONTROLS:
-            texts = pc.replace_substring(texts, letter, dumps(letter)[1:-1])
-    return pc.binary_join_element_wise('"', texts, '"', "")
+            strings = pc.replace_substring(strings, letter, dumps(letter)[1:-1])
+    return pc.binary_join_element_wise('"', strings, '"', "")
 
 
 def _base64(column: pa.Array) -> pa.Array:

@@ -101,7 +101,7 @@ class Printer:
         text = dumps(to_json(value)) if self.json else printable(str(value))
         sys.stdout.write(f"{text}\n")
 
-    def facts(self, values: Mapping[str, Any]) -> None:
+    def print_properties(self, values: Mapping[str, Any]) -> None:
         """Print names and values, the names as words."""
         if self.json:
             sys.stdout.write(f"{dumps(to_json(values))}\n")
@@ -113,7 +113,7 @@ class Printer:
     def properties(self, properties: Mapping[str, str]) -> None:
         """Print names and values unchanged."""
         if self.json:
-            self.facts(properties)
+            self.print_properties(properties)
         else:
             _draw_pairs(properties.items())
 
@@ -121,21 +121,23 @@ class Printer:
         """Print the result of a method; empty fields are omitted for people."""
         values = {field.name: getattr(result, field.name) for field in fields(result)}
         if self.json:
-            self.facts(values)
+            self.print_properties(values)
         elif not self.quiet:
-            self.facts({name: value for name, value in values.items() if not _is_empty(value)})
+            self.print_properties(
+                {name: value for name, value in values.items() if not _is_empty(value)}
+            )
 
     def text(self, text: str, result: Any) -> None:
         """Print the text of a result for people, or the result for programs."""
         if self.json:
-            self.facts(to_json(result))
+            self.print_properties(to_json(result))
         else:
             _say(text)
 
-    def print_done(self, text: str, **facts: Any) -> None:
+    def print_done(self, text: str, **properties: Any) -> None:
         """Print what was done: a sentence for people, names and values for programs."""
         if self.json:
-            self.facts(facts)
+            self.print_properties(properties)
         elif not self.quiet:
             _say(text)
 

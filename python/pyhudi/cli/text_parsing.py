@@ -42,32 +42,32 @@ def cast_column(column: Column, field: pa.Field[Any]) -> Column:
     return pa.chunked_array(chunks, field.type)
 
 
-def floats(texts: Column, field: pa.Field[Any]) -> Column:
+def floats(strings: Column, field: pa.Field[Any]) -> Column:
     """Return numbers in text as floats.
 
     Raises `SchemaMismatch` for text that is not a number, a number that is too large, or an integer
     that the float type cannot hold.
     """
-    texts = pc.ascii_trim_whitespace(texts)
-    wide = cast_computed(texts, pa.field(field.name, pa.float64()))
-    over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(texts, "(?i)inf")))
-    _raise_for_first(texts.filter(over), field, "is out of range")
+    strings = pc.ascii_trim_whitespace(strings)
+    wide = cast_computed(strings, pa.field(field.name, pa.float64()))
+    over = pc.and_(pc.is_inf(wide), pc.invert(pc.match_substring_regex(strings, "(?i)inf")))
+    _raise_for_first(strings.filter(over), field, "is out of range")
     numbers = cast_computed(wide, field)
-    check_exact_integers(numbers, texts, field.name)
+    check_exact_integers(numbers, strings, field.name)
     return numbers
 
 
-def check_exact_integers(numbers: Column, texts: Column, name: str) -> None:
+def check_exact_integers(numbers: Column, strings: Column, name: str) -> None:
     """Raise `SchemaMismatch` for an integer that the float type would round."""
     field = pa.field(name, numbers.type)
     wide = numbers.cast(pa.float64())
     large = may_be_rounded(numbers)
-    texts, wide = texts.filter(large), wide.filter(large)
-    is_integer = pc.match_substring_regex(texts, "^[+-]?[0-9]+$")
-    texts, wide = texts.filter(is_integer), wide.filter(is_integer)
-    _raise_for_first(texts.filter(pc.greater(pc.utf8_length(texts), _MAX_DIGITS)), field)
+    strings, wide = strings.filter(large), wide.filter(large)
+    is_integer = pc.match_substring_regex(strings, "^[+-]?[0-9]+$")
+    strings, wide = strings.filter(is_integer), wide.filter(is_integer)
+    _raise_for_first(strings.filter(pc.greater(pc.utf8_length(strings), _MAX_DIGITS)), field)
     exact = pa.decimal256(76, 0)
-    _raise_for_first(texts.filter(pc.not_equal(texts.cast(exact), wide.cast(exact))), field)
+    _raise_for_first(strings.filter(pc.not_equal(strings.cast(exact), wide.cast(exact))), field)
 
 
 def may_be_rounded(numbers: Column) -> Column:
@@ -95,9 +95,9 @@ def _leaf_types(data_type: pa.DataType) -> Iterator[pa.DataType]:
         yield from _leaf_types(data_type.field(at).type)
 
 
-def _raise_for_first(texts: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
-    if len(texts):
-        msg = f"column {field.name!r} is {field.type}: {texts[0].as_py()} {why}"
+def _raise_for_first(strings: Column, field: pa.Field[Any], why: str = "would be rounded") -> None:
+    if len(strings):
+        msg = f"column {field.name!r} is {field.type}: {strings[0].as_py()} {why}"
         hint = "Use a decimal column: `pyhudi create --schema` sets the table's types."
         raise SchemaMismatch(msg, hint=hint)
 
@@ -124,9 +124,9 @@ def _cast_array(array: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.A
     return cast_computed(pa.chunked_array([array]), pa.field(name, data_type)).combine_chunks()
 
 
-def _times(texts: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.Array[Any]:
+def _times(strings: pa.Array[Any], data_type: pa.DataType, name: str) -> pa.Array[Any]:
     """Cast times of day, which Arrow parses from text only after a date."""
-    timestamps = pc.binary_join_element_wise("1970-01-01T", texts, "")
+    timestamps = pc.binary_join_element_wise("1970-01-01T", strings, "")
     try:
         return timestamps.cast(pa.timestamp("us")).cast(data_type)
     except pa.ArrowInvalid as error:

@@ -24,15 +24,15 @@ INDEX_TYPE = "hoodie.index.type"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 BUCKET_FIELDS = "hoodie.bucket.index.hash.field"
 BUCKET_ENGINE = "hoodie.index.bucket.engine"
-MOVE_SIMPLE = "hoodie.simple.index.update.partition.path"
-MOVE_BLOOM = "hoodie.bloom.index.update.partition.path"
-MOVE_RECORD = "hoodie.record.index.update.partition.path"
+UPDATE_PATH_SIMPLE = "hoodie.simple.index.update.partition.path"
+UPDATE_PATH_BLOOM = "hoodie.bloom.index.update.partition.path"
+UPDATE_PATH_RECORD = "hoodie.record.index.update.partition.path"
 
 RECORD_INDEX = "RECORD_INDEX"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
 """The record index with file groups of each data partition, with its name of Hudi 1.1 and later."""
 
-_MOVES = (MOVE_SIMPLE, MOVE_BLOOM, MOVE_RECORD)
+_UPDATE_PATH_OPTIONS = (UPDATE_PATH_SIMPLE, UPDATE_PATH_BLOOM, UPDATE_PATH_RECORD)
 CONSISTENT = "CONSISTENT_HASHING"
 _ENGINES = ("SIMPLE", CONSISTENT)
 _KINDS = (
@@ -65,12 +65,14 @@ def parse_index_type(options: Mapping[str, str]) -> str | None:
     return _SAME.get(index_type, index_type)
 
 
-_MOVED_BY_DEFAULT = frozenset((MOVE_SIMPLE, MOVE_BLOOM))
+_UPDATE_PATH_DEFAULTS = frozenset((UPDATE_PATH_SIMPLE, UPDATE_PATH_BLOOM))
 
 
-def _moves(options: Mapping[str, str]) -> frozenset[str]:
+def _update_path_options(options: Mapping[str, str]) -> frozenset[str]:
     return frozenset(
-        name for name in _MOVES if parse_bool(options, name, default=name in _MOVED_BY_DEFAULT)
+        name
+        for name in _UPDATE_PATH_OPTIONS
+        if parse_bool(options, name, default=name in _UPDATE_PATH_DEFAULTS)
     )
 
 
@@ -97,12 +99,14 @@ class IndexOptions(OptionGroup):
     )
     shares_buckets: bool = custom(lambda options: mode_of(options) is ConcurrencyMode.NON_BLOCKING)
     """Whether writers create the same buckets, and append to them concurrently."""
-    moves: frozenset[str] = custom(
-        _moves,
+    updates_partition_path: frozenset[str] = custom(
+        _update_path_options,
         option(
-            MOVE_SIMPLE, "rows move to a new partition path under `GLOBAL_SIMPLE`", default=True
+            UPDATE_PATH_SIMPLE,
+            "rows move to a new partition path under `GLOBAL_SIMPLE`",
+            default=True,
         ),
-        option(MOVE_BLOOM, "the same under `GLOBAL_BLOOM`", default=True),
-        option(MOVE_RECORD, "the same under a record index", default=False),
+        option(UPDATE_PATH_BLOOM, "the same under `GLOBAL_BLOOM`", default=True),
+        option(UPDATE_PATH_RECORD, "the same under a record index", default=False),
     )
     """The options that let a row move when its partition path changes."""

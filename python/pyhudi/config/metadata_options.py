@@ -43,14 +43,14 @@ _RECORD_BYTES = 48
 
 
 def _record_index(options: Mapping[str, str]) -> bool | None:
-    whole = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
-    if parse_index_type(options) == RECORD_INDEX and whole is None:
-        whole = True
+    is_global = parse_bool(options, *RECORD_INDEX_ENABLE, default=None)
+    if parse_index_type(options) == RECORD_INDEX and is_global is None:
+        is_global = True
     by_partition = _by_partition(options)
-    if by_partition and whole:
+    if by_partition and is_global:
         msg = f"{PARTITIONED_RECORD_INDEX_ENABLE} and {RECORD_INDEX_ENABLE[0]} are both true"
         raise ConfigError(msg, hint="Set only one of them: a table has one record index.")
-    return by_partition or whole
+    return by_partition or is_global
 
 
 def _by_partition(options: Mapping[str, str]) -> bool | None:

@@ -72,7 +72,7 @@ PARTITION_SPEC = "hoodie.datasource.write.partitionpath.field"
 """Option with the types of a custom key generator's fields, which version 6 does not store."""
 
 
-UNFINISHED = "pyhudi.unfinished"
+PENDING_OPERATION = "pyhudi.unfinished"
 """Property of a pending operation. It does not begin with `hoodie.`, so no Hudi release reads
 it."""
 

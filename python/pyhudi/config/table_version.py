@@ -79,7 +79,7 @@ class TableVersion:
     times of their own)."""
     clean_inflight_has_plan: bool
     """The inflight file of a clean repeats the plan (else: it is empty)."""
-    confirms_rings: bool
+    confirms_hashing_metadata: bool
     """A file next to consistent-hashing metadata marks them as committed (0.15 uses base files, and
     fails on the next resize if this file exists)."""
 
@@ -114,7 +114,7 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         metadata_starts_with_data=True,
         metadata_services_have_suffixes=True,
         clean_inflight_has_plan=True,
-        confirms_rings=False,
+        confirms_hashing_metadata=False,
     )
 
 
@@ -157,7 +157,7 @@ def _layout_2_version(
         metadata_starts_with_data=False,
         metadata_services_have_suffixes=False,
         clean_inflight_has_plan=False,
-        confirms_rings=True,
+        confirms_hashing_metadata=True,
     )
 
 

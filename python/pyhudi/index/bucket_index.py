@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import bucket_lookup, consistent_hashing
 from pyhudi.index.detection import IndexDetector
 from pyhudi.index.protocol import Index, IndexedTable, TagResult
-from pyhudi.index.simple import in_files
+from pyhudi.index.simple import tag_from_files
 from pyhudi.slices.bucket_hash import check_hash_fields
 from pyhudi.slices.write_tasks import FileGroup
 
@@ -25,38 +25,40 @@ class BucketIndex(Index):
 
     index_type = "BUCKET"
     has_buckets = True
-    without_stored_keys = True
+    supports_virtual_keys = True
     is_binding = True
     tag: ClassVar[Callable[..., TagResult]] = staticmethod(bucket_lookup.tag)
 
     @classmethod
-    def detect(cls, detected: IndexDetector) -> bool:
-        return detected.has_buckets
+    def detect(cls, detector: IndexDetector) -> bool:
+        return detector.has_buckets
 
     @classmethod
-    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
+    def of(cls, detector: IndexDetector, options: IndexOptions) -> Index:
         """Return the index: consistent hashing if the table has it, or a new table requests it."""
-        config = detected.config
-        numbered = all(is_bucket(file_id) for _, file_id in detected.written)
-        if not (detected.has_rings or numbered):
+        config = detector.config
+        has_numbers = all(is_bucket(file_id) for _, file_id in detector.written)
+        if not (detector.has_consistent_hashing or has_numbers):
             msg = f"{INDEX_TYPE} is BUCKET, but the table's file groups are not buckets"
             raise ConfigError(msg, hint="Leave the option out.")
-        rings = detected.has_rings or (options.consistent and not detected.written)
-        if options.consistent and not rings:
-            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING, but the table's buckets are numbers"
+        is_consistent = detector.has_consistent_hashing or (
+            options.consistent and not detector.written
+        )
+        if options.consistent and not is_consistent:
+            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING, but the table has the engine SIMPLE"
             raise ConfigError(msg, hint="Leave the option out.")
-        if rings and not config.is_merge_on_read:
-            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING: pyhudi writes with it to MOR only"
+        if is_consistent and not config.is_merge_on_read:
+            msg = f"{BUCKET_ENGINE} is CONSISTENT_HASHING: pyhudi writes it to merge-on-read only"
             raise UnsupportedTableFeature(msg, hint="Use the engine SIMPLE.")
         check_hash_fields(config, options)
-        return HashRingIndex() if rings else cls()
+        return ConsistentBucketIndex() if is_consistent else cls()
 
     def finds_by_key(self, *, any_partition: bool) -> bool:
         return not any_partition
 
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         """Return every location of the keys. Only the files show which keys a bucket contains."""
-        return in_files(table, keys, any_partition=any_partition)
+        return tag_from_files(table, keys, any_partition=any_partition)
 
     def look_up(
         self, table: IndexedTable, keys: pa.Table, new: pa.Array[Any], *, rewrite: bool = False
@@ -67,7 +69,7 @@ class BucketIndex(Index):
         """Return the bucket number, because each lookup gives a new bucket a new file id."""
         return f"{_BUCKET}{bucket_lookup.bucket_of(file_id)}"
 
-    def with_new(
+    def with_new_groups(
         self, table: IndexedTable, groups: list[FileGroup], locations: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
         """Return the file groups, and those to create for the first rows of a bucket.
@@ -78,11 +80,12 @@ class BucketIndex(Index):
         new = [
             self._new_group(table, *location) for location in locations if location not in existing
         ]
-        shared = table.options.index.shares_buckets
-        shared = shared or any(bucket_lookup.is_shared(group.slice.file_id) for group in groups)
-        if new and not self.has_rings and shared:
-            msg = f"{INDEX_TYPE} is {self.index_type}: tasks would create the same file ids"
-            raise UnsupportedTableFeature(msg, hint="Pass Arrow data in place of a DataFrame.")
+        is_shared = table.options.index.shares_buckets or any(
+            bucket_lookup.is_shared(group.slice.file_id) for group in groups
+        )
+        if new and not self.has_consistent_hashing and is_shared:
+            msg = f"{INDEX_TYPE} is {self.index_type}: several tasks would create one file id"
+            raise UnsupportedTableFeature(msg, hint="Pass Arrow data instead of a Spark DataFrame.")
         return [*groups, *new]
 
     def _new_group(self, table: IndexedTable, partition: str, identity: str) -> FileGroup:
@@ -92,11 +95,11 @@ class BucketIndex(Index):
         )
 
 
-class HashRingIndex(BucketIndex):
+class ConsistentBucketIndex(BucketIndex):
     """A file group covers a stored range of hashes (engine CONSISTENT_HASHING)."""
 
-    has_rings = True
-    without_stored_keys = False
+    has_consistent_hashing = True
+    supports_virtual_keys = False
     tag = staticmethod(consistent_hashing.tag)
 
     def identity(self, file_id: str) -> str:

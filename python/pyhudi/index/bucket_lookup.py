@@ -1,7 +1,7 @@
 """The simple bucket index: the hash of a key is the number of its file group in the partition.
 
 There is no lookup. Only the writer's options contain the number of buckets and the hashed fields,
-so the index first hashes stored keys by the options and checks that they are in those buckets.
+so the index first hashes stored keys by the options and checks that they are in these buckets.
 Sources: `BucketIdentifier`, `HoodieSimpleBucketIndex` (Hudi 0.15.0, 1.2.0), Flink's
 `BucketStreamWriteFunction`.
 """
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config.file_names import is_bucket
-from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS
+from pyhudi.config.index_options import BUCKET_FIELDS, BUCKETS, INDEX_TYPE
 from pyhudi.config.lock_options import MODE
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt, Engine
@@ -34,11 +34,11 @@ from pyhudi.slices.write_tasks import FileGroup
 
 _OTHER_SLICES = 4
 """The number of slices of other partitions to read if rows go to new partitions only."""
-_GROWTH = 8
+_SAMPLE_GROWTH = 8
 ENOUGH_KEYS = 32
 """If keys of this many hashes are all in the bucket that a bucket count predicts, it is the right
 count or a divisor of it. With another count, at least half would be in other buckets."""
-_DIGITS = 8
+_NUMBER_DIGITS = 8
 _SHARED_ENDING = "-0000-0000-0000-000000000000-0"
 """The end of file ids that several writers create alike (Flink with non-blocking concurrency
 control)."""
@@ -78,9 +78,7 @@ def tag(
             if in_logs:
                 msg = f"{MODE}: bucket {bucket} of partition {partition!r} was removed, and "
                 msg = f"{msg}concurrent writers cannot agree on another name"
-                raise UnsupportedTableFeature(
-                    msg, hint="Write to the bucket once without this mode."
-                )
+                raise UnsupportedTableFeature(msg, hint=f"Write to the bucket once without {MODE}.")
             file_id = new_file_id(bucket, table.new_file_id)
         return new_group(partition, file_id, by_log=in_logs)
 
@@ -90,7 +88,7 @@ def tag(
 
 def bucket_of(file_id: str) -> int:
     """Return the bucket number in a file id."""
-    return int(file_id[:_DIGITS])
+    return int(file_id[:_NUMBER_DIGITS])
 
 
 def new_file_id(bucket: int, random: Callable[[], str], *, shared: bool = False) -> str:
@@ -98,8 +96,8 @@ def new_file_id(bucket: int, random: Callable[[], str], *, shared: bool = False)
 
     shared: the rest is zeros, so that concurrent writers create the same id.
     """
-    number = f"{bucket:0{_DIGITS}d}"
-    return number + (_SHARED_ENDING if shared else random()[_DIGITS:])
+    number = f"{bucket:0{_NUMBER_DIGITS}d}"
+    return number + (_SHARED_ENDING if shared else random()[_NUMBER_DIGITS:])
 
 
 def is_shared(file_id: str) -> bool:
@@ -117,14 +115,16 @@ def _by_bucket(groups: Sequence[FileGroup], count: int) -> dict[tuple[str, int],
     for number, group in enumerate(groups):
         slice_ = group.slice
         if not is_bucket(slice_.file_id):
-            msg = f"the file group {slice_.file_id} in {slice_.partition!r} is not a bucket"
-            raise ConfigError(msg, hint="Another index wrote to this table: use that index.")
+            msg = f"file group {slice_.file_id} in partition {slice_.partition!r} is not a bucket"
+            raise ConfigError(
+                msg, hint=f"Set {INDEX_TYPE} to the index that the table was written with."
+            )
         bucket = bucket_of(slice_.file_id)
         if bucket >= count:
-            msg = f"{BUCKETS} is {count}, but the table has the bucket {bucket}"
-            raise ConfigError(msg, hint=f"Give {BUCKETS} as the table's other writers do.")
+            msg = f"{BUCKETS} is {count}, but the table has bucket {bucket}"
+            raise ConfigError(msg, hint=f"Set {BUCKETS} to the value of the table's other writers.")
         if numbers.setdefault((slice_.partition, bucket), number) != number:
-            msg = f"partition {slice_.partition!r} has two file groups of the bucket {bucket}"
+            msg = f"partition {slice_.partition!r} has two file groups of bucket {bucket}"
             raise CorruptTable(msg)
     return numbers
 
@@ -150,7 +150,7 @@ class Sample:
     """The number of distinct hashes of the keys."""
 
 
-def samples(
+def sample_keys_of_slices(
     engine: Engine, source: KeySource, slices: Sequence[FileSlice], key_hash: KeyHash
 ) -> list[Sample]:
     """Return keys of one slice of each partition, and of more slices until there are enough hashes.
@@ -161,30 +161,30 @@ def samples(
     for slice_ in slices:
         remaining.setdefault(slice_.partition, []).append(slice_)
     hashes: Counter[str] = Counter()
-    samples_read: list[Sample] = []
-    number = 1
+    samples: list[Sample] = []
+    slices_per_partition = 1
     while remaining:
         tasks = [
-            SampleTask(source, s)
-            for slices_left in remaining.values()
-            for s in slices_left[:number]
+            SampleTask(source, slice_)
+            for remaining_slices in remaining.values()
+            for slice_ in remaining_slices[:slices_per_partition]
         ]
         reader = engine_for_slices(engine, source.storage, (task.slice for task in tasks))
-        read = reader.run(sample_keys, tasks, label="check buckets of keys")
-        for task, keys in zip(tasks, read, strict=True):
+        keys_by_task = reader.run(read_sample_keys, tasks, label="check buckets of keys")
+        for task, keys in zip(tasks, keys_by_task, strict=True):
             distinct = pc.count_distinct(key_hash.hashes(keys)).as_py()
-            samples_read.append(Sample(task.slice, keys, distinct))
+            samples.append(Sample(task.slice, keys, distinct))
             hashes[task.slice.partition] += distinct
         remaining = {
-            partition: slices_left[number:]
-            for partition, slices_left in remaining.items()
-            if hashes[partition] < ENOUGH_KEYS and len(slices_left) > number
+            partition: remaining_slices[slices_per_partition:]
+            for partition, remaining_slices in remaining.items()
+            if hashes[partition] < ENOUGH_KEYS and len(remaining_slices) > slices_per_partition
         }
-        number *= _GROWTH
-    return samples_read
+        slices_per_partition *= _SAMPLE_GROWTH
+    return samples
 
 
-def sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
+def read_sample_keys(task: SampleTask, _attempt: Attempt) -> pa.Array[Any]:
     """Return the first keys of the slice, from as many batches as it takes to have enough."""
     batches: list[pa.Array[Any]] = []
     for batch in task.source.keys_of(task.slice):
@@ -198,7 +198,7 @@ def in_bucket(key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any], count: 
     """Return whether all keys of a slice belong to its bucket, for a number of buckets."""
     if not is_bucket(slice_.file_id):
         return False
-    return _all(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
+    return _are_all_true(pc.equal(key_hash.buckets(keys, count), bucket_of(slice_.file_id)))
 
 
 IsInBucket = Callable[[KeyHash, FileSlice, "pa.Array[Any]"], bool]
@@ -218,19 +218,19 @@ def detect_hash(
         partitions = {partition for partition, _ in last_written(table.timeline)}
         slices = table.groups(sorted(partitions))[1][:_OTHER_SLICES] if partitions else []
     candidates = key_hashes(table.config, table.options.index)
-    samples_read = samples(table.engine, table.key_source, slices, candidates[0])
+    samples = sample_keys_of_slices(table.engine, table.key_source, slices, candidates[0])
     for key_hash in candidates:
-        if all(is_in_bucket(key_hash, sample.slice, sample.keys) for sample in samples_read):
+        if all(is_in_bucket(key_hash, sample.slice, sample.keys) for sample in samples):
             return key_hash
     fields = ",".join(candidates[0].fields)
     msg = (
         f"{BUCKETS} is {table.options.index.buckets} and {BUCKET_FIELDS} is {fields}, but the "
         f"table's keys are in other buckets"
     )
-    raise ConfigError(msg, hint="Give both as the table's other writers do.")
+    raise ConfigError(msg, hint="Set both to the values of the table's other writers.")
 
 
-def _all(truths: pa.Array[Any]) -> bool:
+def _are_all_true(truths: pa.Array[Any]) -> bool:
     return bool(pc.all(truths, min_count=0).as_py())
 
 
@@ -256,9 +256,9 @@ def assign_to_buckets(
         if number is not None:
             parts.append((numbers, number))
             continue
-        numbers_needing = numbers.filter(needs_group.take(numbers))
-        if len(numbers_needing):
-            parts.append((numbers_needing, len(all_groups)))
+        in_new_group = numbers.filter(needs_group.take(numbers))
+        if len(in_new_group):
+            parts.append((in_new_group, len(all_groups)))
             all_groups.append(new_group(partition, bucket))
     return TagResult(_concat_tags(parts), all_groups)
 

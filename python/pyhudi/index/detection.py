@@ -16,12 +16,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.metadata.pending_operation import PendingOperation
-from pyhudi.slices.hashing_metadata import RING_FOLDER
+from pyhudi.slices.hashing_metadata import HASHING_METADATA_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
-BUCKET_FOLDER = RING_FOLDER.rpartition("/")[0]
-_BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
+BUCKET_FOLDER = HASHING_METADATA_FOLDER.rpartition("/")[0]
+_BUCKETS_BY_PARTITION = f"{BUCKET_FOLDER}/partition_bucket_index_meta"
 
 
 @dataclass(frozen=True)
@@ -35,25 +35,27 @@ class IndexDetector:
     """The definitions of its indexes, if the caller has read them."""
 
     @cached_property
-    def has_rings(self) -> bool:
+    def has_consistent_hashing(self) -> bool:
         """Return whether its buckets are hash ranges.
 
         Raises `UnsupportedTableFeature` if the number of buckets differs by partition.
         """
         folders = _bucket_folders(self.storage, self.timeline)
-        if _BY_PARTITION in folders:
-            msg = f"hoodie.bucket.index.partition.expressions: the table has {_BY_PARTITION}"
+        if _BUCKETS_BY_PARTITION in folders:
+            msg = (
+                f"hoodie.bucket.index.partition.expressions: the table has {_BUCKETS_BY_PARTITION}"
+            )
             raise UnsupportedTableFeature(msg, hint="Write to this table with Apache Hudi.")
-        return RING_FOLDER in folders
+        return HASHING_METADATA_FOLDER in folders
 
     @cached_property
     def has_buckets(self) -> bool:
-        """Return whether its file groups are buckets. Raises as `has_rings` does."""
-        if self.has_rings:
+        """Return whether its file groups are buckets. Raises as `has_consistent_hashing` does."""
+        if self.has_consistent_hashing:
             return True
         ids: set[str] = set()
-        for written in _files_by_commit(self.timeline):
-            ids.update(file_id for _, file_id in written)
+        for files in _files_by_commit(self.timeline):
+            ids.update(file_id for _, file_id in files)
             # Few file ids prove little, so earlier commits are read too.
             if len(ids) >= ENOUGH_IDS or not all(map(is_bucket, ids)):
                 break
@@ -75,7 +77,9 @@ class IndexDetector:
             pending_partitions = (
                 () if pending.is_concurrent else pending.partitions_for(self.config.version)
             )
-            return pending.by_partition if RECORD_INDEX in pending_partitions else None
+            return (
+                pending.has_partitioned_record_index if RECORD_INDEX in pending_partitions else None
+            )
         definitions = self.definitions
         if definitions is None:
             definitions = index_definitions(self.storage, self.config)
@@ -85,7 +89,7 @@ class IndexDetector:
 
 def has_buckets_by_partition(storage: Storage, timeline: Timeline) -> bool:
     """Return whether partitions have their own numbers of buckets."""
-    return _BY_PARTITION in _bucket_folders(storage, timeline)
+    return _BUCKETS_BY_PARTITION in _bucket_folders(storage, timeline)
 
 
 def _bucket_folders(storage: Storage, timeline: Timeline) -> list[str]:
@@ -94,7 +98,7 @@ def _bucket_folders(storage: Storage, timeline: Timeline) -> list[str]:
         return []
     folders, _ = storage.list_dir(BUCKET_FOLDER)
     # An object store has no empty directories, a file system may have them.
-    candidates = (_BY_PARTITION, RING_FOLDER)
+    candidates = (_BUCKETS_BY_PARTITION, HASHING_METADATA_FOLDER)
     return [folder for folder in candidates if folder in folders and storage.list(folder)]
 
 

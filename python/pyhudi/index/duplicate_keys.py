@@ -1,4 +1,4 @@
-"""Base files with several rows of one key, which an operation by key cannot distinguish.
+"""Base files with several rows of one key. An operation by key cannot distinguish the rows.
 
 An operation that would change only some of these rows raises an error. A delete in a log file
 removes only the first of them, because readers of merge-on-read tables (Hudi's and pyhudi's) merge
@@ -49,8 +49,8 @@ def find_duplicate_keys(source: KeySource, slice_: FileSlice, keys: pa.Array[Any
         return keys.slice(0, 0)
     tagger = _native.KeyTagger(keys)
     tagger.probe_rows(source.keys_of(replace(slice_, logs=())))
-    found, in_one_row = pc.is_valid(tagger.locations()), pc.is_valid(tagger.positions())
-    return keys.filter(pc.and_not(found, in_one_row))
+    has_location, is_single = pc.is_valid(tagger.locations()), pc.is_valid(tagger.positions())
+    return keys.filter(pc.and_not(has_location, is_single))
 
 
 @dataclass(frozen=True)
@@ -82,32 +82,36 @@ def groups_with_duplicates(
     """
     if not table.config.is_merge_on_read or _are_unique(table):
         return frozenset()
-    read = {number: groups[number].read_slice for number in keys}
-    numbers = [number for number, slice_ in read.items() if slice_.base is not None]
-    tasks = [DuplicateKeysTask(table.key_source, read[number], keys[number]) for number in numbers]
+    slices_to_read = {number: groups[number].read_slice for number in keys}
+    numbers = [number for number, slice_ in slices_to_read.items() if slice_.base is not None]
+    tasks = [
+        DuplicateKeysTask(table.key_source, slices_to_read[number], keys[number])
+        for number in numbers
+    ]
     engine = engine_for_slices(table.engine, table.storage, (task.slice for task in tasks))
     results = engine.run(has_duplicate_keys, tasks, label="find duplicate keys")
     return frozenset(number for number, repeats in zip(numbers, results, strict=True) if repeats)
 
 
 def groups_to_rewrite(
-    table: IndexedTable, groups: Sequence[FileGroup], copies: Collection[int]
+    table: IndexedTable, groups: Sequence[FileGroup], with_duplicates: Collection[int]
 ) -> frozenset[int]:
-    """Return the numbered file groups that need new base files to delete keys with `copies` there.
+    """Return the numbered file groups that need new base files to delete keys.
 
-    Raises `CommitConflict` if a compaction of one is pending.
+    with_duplicates: the groups whose base files have some of the keys several times. Raises
+    `CommitConflict` if a compaction of one is pending.
     """
     if not table.config.is_merge_on_read:
         return frozenset()
-    for number in copies:
+    for number in with_duplicates:
         pending = groups[number].compaction
         if pending is not None:
             msg = (
-                f"the compaction {pending} of the file group {groups[number].slice.file_id} is "
-                "pending, which has rows of one key that can only be deleted in its base file"
+                f"file group {groups[number].slice.file_id} has several rows of one key: only a "
+                f"rewrite of its base file deletes them, but its compaction {pending} is pending"
             )
             raise CommitConflict(msg, hint="Complete the compaction, then delete again.")
-    return frozenset(copies)
+    return frozenset(with_duplicates)
 
 
 def _are_unique(table: IndexedTable) -> bool:

@@ -38,7 +38,7 @@ def keys_are_prefixed(table: TableSnapshot) -> bool | None:
     return str(key).startswith(f"{field}:") and key != value
 
 
-def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
+def check_date_separators(table: TableSnapshot, spec: KeySpec) -> None:
     """Raise `UnsupportedTableFeature` if the option for slashes in dates contradicts the table.
 
     It does if the last commit wrote to a partition of a date without slashes.
@@ -51,15 +51,15 @@ def check_paths(table: TableSnapshot, spec: KeySpec) -> None:
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
 
 
-def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
+def check_key_format(table: TableSnapshot, spec: KeySpec) -> None:
     """Check that a stored key of dates or timestamps is the one that a write would create.
 
     Hudi's writers format them in several ways, and only the rows show which. Raises
     `UnsupportedTableFeature`, naming the property.
     """
     fields = [field_at(table.columns, name) for name in spec.key_fields]
-    have_ways = any(f and (at.is_date(f.type) or at.is_timestamp(f.type)) for f in fields)
-    if not have_ways or not table.config.populate_meta_fields:
+    can_differ = any(f and (at.is_date(f.type) or at.is_timestamp(f.type)) for f in fields)
+    if not can_differ or not table.config.populate_meta_fields:
         return
     row = _read_key_row(table, spec.key_fields)
     if row is None:
@@ -67,8 +67,8 @@ def check_keys(table: TableSnapshot, spec: KeySpec) -> None:
     stored, values = row[RECORD_KEY][0].as_py(), row.drop_columns([RECORD_KEY])
     created = add_keys(values, replace(spec, partition_fields=()))[RECORD_KEY][0].as_py()
     if created != stored:
-        fields_text = ",".join(spec.key_fields)
-        msg = f"hoodie.table.recordkey.fields is {fields_text}: a row has the key {stored}, "
+        field_names = ",".join(spec.key_fields)
+        msg = f"hoodie.table.recordkey.fields is {field_names}: a row has the key {stored}, "
         msg = f"{msg}pyhudi would create {created}"
         hint = f"Write with the same writer, such as Flink, or Spark and {_LOGICAL}."
         raise UnsupportedTableFeature(msg, hint=hint)
@@ -80,7 +80,7 @@ def _read_key_row(table: TableSnapshot, fields: Sequence[str]) -> pa.Table | Non
     written = table.timeline.commit_metadata(last).partition_to_write_stats if last else {}
     names = dict.fromkeys(field.split(".")[0] for field in fields)
     request, rule = ScanRequest((RECORD_KEY, *names), limit=1), merge_rule(table)
-    # Usually it is enough to list one partition.
+    # One partition usually has a row.
     for partitions in (list(written)[:1], None):
         view = FileSystemView(
             table.storage, table.config, table.timeline, partitions, with_replaced=True

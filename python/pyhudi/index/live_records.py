@@ -39,7 +39,7 @@ class LiveKeysTask:
     """Their record keys."""
 
 
-def find_live(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
+def find_live_keys(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.Array[Any]]:
     """Return numbers of the task's rows with records in the slice, and the group's number."""
     tagger = _native.KeyTagger(task.keys)
     # Batch by batch, because a stream that fails in the core loses the cause.
@@ -49,19 +49,19 @@ def find_live(task: LiveKeysTask, _attempt: Attempt) -> tuple[pa.Array[Any], pa.
     return rows, pa.repeat(pa.scalar(task.group, pa.int64()), len(rows))
 
 
-def tag_by_rows(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
+def tag_from_records(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
     """Return the locations of current records of the keys, by reading the records.
 
     rows: columns record key and partition path. partitioned: look for each row only in its own
     partition.
     """
     keys = flat(rows.column(RECORD_KEY))
-    every = row_numbers(len(keys))
-    own = dict(group_values(flat(rows.column(PARTITION_PATH)), every)) if partitioned else None
+    all_rows = row_numbers(len(keys))
+    own = dict(group_values(flat(rows.column(PARTITION_PATH)), all_rows)) if partitioned else None
     groups, slices = table.groups(None if own is None else sorted(own))
     numbers = group_numbers(groups)
     requested = {
-        numbers[slice_.key]: (slice_, every if own is None else own[slice_.partition])
+        numbers[slice_.key]: (slice_, all_rows if own is None else own[slice_.partition])
         for slice_ in slices
     }
     return TagResult(_tag_live(table, keys, requested), groups)
@@ -104,10 +104,10 @@ def drop_deleted_duplicates(
     first = pa.table({"row": deleted.rows, "group": deleted.groups}).group_by("row")
     chosen = first.aggregate([("group", "min")])
     kept = Tagged(*(flat(column) for column in chosen.columns))
-    every = _pairs(tagged, len(tag_result.groups))
+    all_pairs = _pairs(tagged, len(tag_result.groups))
     kept_pairs = [_pairs(part, len(tag_result.groups)) for part in (live, kept)]
-    stays = pc.is_in(every, value_set=pa.concat_arrays(kept_pairs))
-    return replace(tag_result, tagged=tagged.only(pc.or_(pc.invert(is_repeated), stays)))
+    is_kept = pc.is_in(all_pairs, value_set=pa.concat_arrays(kept_pairs))
+    return replace(tag_result, tagged=tagged.only(pc.or_(pc.invert(is_repeated), is_kept)))
 
 
 def _may_be_deleted(table: IndexedTable, tag_result: TagResult) -> bool:
@@ -132,11 +132,13 @@ def _tag_live(
     request, rule = ScanRequest(output=(RECORD_KEY,)), merge_rule(table.table)
     slices = [slice_ for slice_, _ in requested.values()]
     tasks = []
-    for read in slice_tasks(table.table, request, slices, rule):
-        number = numbers[read.slice.key]
+    for slice_read in slice_tasks(table.table, request, slices, rule):
+        number = numbers[slice_read.slice.key]
         rows = requested[number][1]
-        tasks.append(LiveKeysTask(replace(read, path_values=()), number, rows, keys.take(rows)))
+        tasks.append(
+            LiveKeysTask(replace(slice_read, path_values=()), number, rows, keys.take(rows))
+        )
     engine = engine_for_slices(table.engine, table.storage, slices)
-    results = engine.run(find_live, tasks, label="look for record keys")
+    results = engine.run(find_live_keys, tasks, label="look for record keys")
     columns = (pa.chunked_array([part[at] for part in results], pa.int64()) for at in range(2))
     return Tagged(*map(flat, columns))

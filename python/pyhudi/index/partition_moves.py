@@ -61,25 +61,33 @@ def resolve_moves(
     marked_deleted: pa.Array[Any],
     tag_result: TagResult,
     *,
-    moves: bool,
-    certain: bool,
+    updates_partition_path: bool,
+    is_exact: bool,
 ) -> TagResult:
     """Decide for each tagged row whether it stays in the old partition or moves.
 
-    rows: the incoming rows with all columns. certain: every tagged key exists at its location, and
+    rows: the incoming rows with all columns. is_exact: every tagged key exists at its location, and
     only there.
     """
-    if certain and _are_in_own_partition(rows, tag_result):
+    if is_exact and _are_in_own_partition(rows, tag_result):
         return tag_result
     pairs = pa.table({"row": tag_result.tagged.rows, "group": tag_result.tagged.groups})
     pairs = _with_partition_flags(pairs, rows, marked_deleted, tag_result)
     by_time = table.merge_mode == "EVENT_TIME_ORDERING" and bool(table.config.ordering_fields)
-    needs_read = _needs_read(pairs, moves=moves, certain=certain, by_time=by_time)
-    states = _read_states(
-        table, rows, pairs.filter(needs_read), tag_result, compare=moves and by_time
+    needs_read = _needs_read(
+        pairs, updates_partition_path=updates_partition_path, is_exact=is_exact, by_time=by_time
     )
-    pairs = pairs.append_column("state", _state_of(pairs, needs_read, states))
-    return replace(tag_result, tagged=_decide_moves(pairs, moves=moves))
+    states = _read_states(
+        table,
+        rows,
+        pairs.filter(needs_read),
+        tag_result,
+        compare=updates_partition_path and by_time,
+    )
+    pairs = pairs.append_column("state", _states_of(pairs, needs_read, states))
+    return replace(
+        tag_result, tagged=_decide_moves(pairs, updates_partition_path=updates_partition_path)
+    )
 
 
 def _are_in_own_partition(rows: pa.Table, tag_result: TagResult) -> bool:
@@ -95,24 +103,31 @@ def _are_in_own_partition(rows: pa.Table, tag_result: TagResult) -> bool:
 def _with_partition_flags(
     pairs: pa.Table, rows: pa.Table, marked_deleted: pa.Array[Any], tag_result: TagResult
 ) -> pa.Table:
-    """Add the columns in_own_partition, deletes and several (file groups have the key)."""
+    """Add the columns in_own_partition, deletes and has_duplicates.
+
+    has_duplicates: several file groups have the key.
+    """
     paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
     own = rows.column(PARTITION_PATH).combine_chunks().take(pairs.column("row"))
     counts = pairs.group_by("row").aggregate([("group", "count")])
-    often = counts.filter(pc.greater(counts.column("group_count"), 1)).column("row")
+    repeated_rows = counts.filter(pc.greater(counts.column("group_count"), 1)).column("row")
     return (
         pairs.append_column("in_own_partition", pc.equal(own, paths.take(pairs.column("group"))))
         .append_column("deletes", marked_deleted.take(pairs.column("row")))
-        .append_column("several", pc.is_in(pairs.column("row"), often.combine_chunks()))
+        .append_column(
+            "has_duplicates", pc.is_in(pairs.column("row"), repeated_rows.combine_chunks())
+        )
     )
 
 
-def _needs_read(pairs: pa.Table, *, moves: bool, certain: bool, by_time: bool) -> Any:
+def _needs_read(
+    pairs: pa.Table, *, updates_partition_path: bool, is_exact: bool, by_time: bool
+) -> Any:
     """Return the pairs whose records must be read."""
-    away = pc.invert(pairs.column("in_own_partition"))
-    if certain:
-        return pc.and_(away, pa.scalar(moves and by_time))
-    return pc.or_(away, pairs.column("several"))
+    in_other_partition = pc.invert(pairs.column("in_own_partition"))
+    if is_exact:
+        return pc.and_(in_other_partition, pa.scalar(updates_partition_path and by_time))
+    return pc.or_(in_other_partition, pairs.column("has_duplicates"))
 
 
 def _read_states(
@@ -159,7 +174,7 @@ def _by_group(pairs: pa.Table) -> Iterator[tuple[int, pa.Array[Any]]]:
     )
 
 
-def _state_of(pairs: pa.Table, was_read: Any, states: pa.Table) -> pa.Array[Any]:
+def _states_of(pairs: pa.Table, was_read: Any, states: pa.Table) -> pa.Array[Any]:
     """Return the state of each pair; 0 if the record does not exist."""
     group_count = 1 + (pc.max(pairs.column("group")).as_py() or 0)
 
@@ -173,11 +188,11 @@ def _state_of(pairs: pa.Table, was_read: Any, states: pa.Table) -> pa.Array[Any]
     return pc.if_else(was_read.combine_chunks(), states_of_pairs, pa.scalar(_EXISTS, pa.int64()))
 
 
-def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
+def _decide_moves(pairs: pa.Table, *, updates_partition_path: bool) -> Tagged:
     state, in_own_partition = pairs.column("state"), pairs.column("in_own_partition")
     exists = pc.greater(state, 0)
     stays = in_own_partition
-    if moves:
+    if updates_partition_path:
         stays = pc.or_(stays, pc.or_(pairs.column("deletes"), pc.equal(state, _WINS)))
     else:
         stays = pc.or_(stays, exists)
@@ -185,11 +200,11 @@ def _decide_moves(pairs: pa.Table, *, moves: bool) -> Tagged:
     moved = pairs.filter(pc.and_(exists, pc.invert(stays)))
     # A key without any record may go to its old location again, in its own partition.
     has_record = pc.is_in(pairs.column("row"), pairs.filter(exists).column("row").combine_chunks())
-    returned = pairs.filter(pc.and_(in_own_partition, pc.invert(has_record)))
-    returned = (
-        returned.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
+    restored = pairs.filter(pc.and_(in_own_partition, pc.invert(has_record)))
+    restored = (
+        restored.group_by("row").aggregate([("group", "min")]).rename_columns(["row", "group"])
     )
-    kept = pa.concat_tables([kept.select(["row", "group"]), returned.select(["row", "group"])])
+    kept = pa.concat_tables([kept.select(["row", "group"]), restored.select(["row", "group"])])
     return Tagged(*map(flat, (*kept.columns, moved.column("row"), moved.column("group"))))
 
 
@@ -205,7 +220,9 @@ def find_existing_records(task: CompareRecordsTask, _attempt: Attempt) -> pa.Tab
     exists = pc.is_in(keys, value_set=existing_keys)
     states = pc.if_else(exists, pa.scalar(_EXISTS, pa.int64()), pa.scalar(0, pa.int64()))
     if task.compare and len(existing_keys):
-        winners = _merge_records(task, _try_merge(task.rows), keys, [RECORD_KEY, _COMMIT_TIME])
+        winners = _merge_records(
+            task, _with_incoming_meta_columns(task.rows), keys, [RECORD_KEY, _COMMIT_TIME]
+        )
         winners = winners.filter(pc.not_equal(winners.column(_COMMIT_TIME), _INCOMING_TIME))
         wins = pc.is_in(keys, value_set=winners.column(RECORD_KEY).combine_chunks())
         states = pc.if_else(pc.and_(exists, wins), pa.scalar(_WINS, pa.int64()), states)
@@ -219,7 +236,7 @@ def find_existing_records(task: CompareRecordsTask, _attempt: Attempt) -> pa.Tab
     return result.filter(exists)
 
 
-def _try_merge(rows: pa.Table) -> _native.BatchReader:
+def _with_incoming_meta_columns(rows: pa.Table) -> _native.BatchReader:
     return _native.with_meta_columns(
         rows, instant=_INCOMING_TIME, task=0, first_row=0, file_name=""
     )

@@ -26,7 +26,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
-NOWHERE = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
+NO_LOCATIONS = Tagged(pa.array([], pa.int64()), pa.array([], pa.int64()))
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class IndexedTable(Protocol):
 class KeyFilter(Protocol):
     """Rules out base files without reading their keys."""
 
-    def may_hold(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
+    def may_contain(self, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         """Return whether the slice's base file may contain one of the keys."""
         ...
 
@@ -106,7 +106,7 @@ class KeyFilter(Protocol):
 class Index(ABC):
     """How one write finds rows by their keys. It is sent to executors."""
 
-    moves: bool = False
+    updates_partition_path: bool = False
     """A row whose partition path changed moves to another partition."""
 
     index_type: ClassVar[str]
@@ -117,27 +117,27 @@ class Index(ABC):
     """The metadata table has one location of each key."""
     has_buckets: ClassVar[bool] = False
     """The key alone selects the file group of a partition."""
-    has_rings: ClassVar[bool] = False
-    """Hash ranges of the file groups are stored for each partition."""
-    without_stored_keys: ClassVar[bool] = False
-    """It works for rows without stored keys."""
+    has_consistent_hashing: ClassVar[bool] = False
+    """The hash ranges of the file groups are stored for each partition."""
+    supports_virtual_keys: ClassVar[bool] = False
+    """It works for rows without stored keys (Hudi: virtual keys)."""
     is_binding: ClassVar[bool] = False
     """Every writer of a table in which it is detected must use it."""
-    moves_option: ClassVar[str] = ""
+    update_path_option: ClassVar[str] = ""
     """The option that allows rows to move to another partition."""
 
     @classmethod
-    def detect(cls, detected: IndexDetector) -> bool:
+    def detect(cls, detector: IndexDetector) -> bool:
         """Return whether the table is written with this type of index."""
         return False
 
     @classmethod
-    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
+    def of(cls, detector: IndexDetector, options: IndexOptions) -> Index:
         """Return the index for a write.
 
         Raises `ConfigError` and `UnsupportedTableFeature` for a table that it cannot be used with.
         """
-        return cls(moves=cls.moves_option in options.moves)
+        return cls(updates_partition_path=cls.update_path_option in options.updates_partition_path)
 
     @property
     def keeps_locations(self) -> bool:
@@ -177,7 +177,7 @@ class Index(ABC):
         """Return partition path and identity of a slice's file group."""
         return slice_.partition, self.identity(slice_.file_id)
 
-    def with_new(
+    def with_new_groups(
         self, table: IndexedTable, groups: list[FileGroup], locations: Sequence[tuple[str, str]]
     ) -> list[FileGroup]:
         """Return the file groups with those to create.

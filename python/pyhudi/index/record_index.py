@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.index_options import (
     INDEX_TYPE,
-    MOVE_RECORD,
     PARTITIONED_RECORD_INDEX,
+    UPDATE_PATH_RECORD,
     IndexOptions,
 )
 from pyhudi.config.index_options import RECORD_INDEX as RECORD_INDEX_TYPE
@@ -37,9 +37,9 @@ from pyhudi.errors import (
     without_hint,
 )
 from pyhudi.index.detection import IndexDetector
-from pyhudi.index.live_records import tag_by_rows
+from pyhudi.index.live_records import tag_from_records
 from pyhudi.index.protocol import Index, IndexedTable, TagResult, group_numbers
-from pyhudi.index.simple import in_files
+from pyhudi.index.simple import tag_from_files
 from pyhudi.metadata.file_group_handle import FileGroupHandle
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.slices.tagged_rows import Tagged, group_values, row_numbers
@@ -52,23 +52,23 @@ class RecordIndex(Index):
     index_type = RECORD_INDEX_TYPE
     is_global = True
     is_record_index = True
-    moves_option = MOVE_RECORD
+    update_path_option = UPDATE_PATH_RECORD
     by_partition: ClassVar[bool] = False
 
     @classmethod
-    def detect(cls, detected: IndexDetector) -> bool:
-        return detected.record_index_by_partition is cls.by_partition
+    def detect(cls, detector: IndexDetector) -> bool:
+        return detector.record_index_by_partition is cls.by_partition
 
     @classmethod
-    def of(cls, detected: IndexDetector, options: IndexOptions) -> Index:
-        if not cls.detect(detected):
+    def of(cls, detector: IndexDetector, options: IndexOptions) -> Index:
+        if not cls.detect(detector):
             msg = f"{INDEX_TYPE} is {cls.index_type}, but the metadata table has no such index"
             raise ConfigError(msg, hint="Leave the option out.")
-        return super().of(detected, options)
+        return super().of(detector, options)
 
     @property
     def keeps_locations(self) -> bool:
-        return not self.moves
+        return not self.updates_partition_path
 
     def finds_by_key(self, *, any_partition: bool) -> bool:
         return not (self.by_partition and any_partition)
@@ -76,7 +76,7 @@ class RecordIndex(Index):
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
         """Return the one location of each key that is not deleted."""
         if not self.finds_by_key(any_partition=any_partition):
-            return in_files(table, keys, any_partition=any_partition)
+            return tag_from_files(table, keys, any_partition=any_partition)
         return tag(table, keys, partitioned=self.by_partition)
 
 
@@ -85,7 +85,7 @@ class PartitionedRecordIndex(RecordIndex):
 
     index_type = PARTITIONED_RECORD_INDEX
     is_global = False
-    moves_option = ""
+    update_path_option = ""
     by_partition = True
 
 
@@ -131,7 +131,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
         return _tag_by_index(table, rows, partitioned=partitioned)
     except CorruptTable as error:
         if isinstance(error, MissingFile) and f"{FOLDER}/" not in (error.file or ""):
-            raise  # It is the table's own.
+            raise  # It is a file of the data table.
         cause = without_hint(error)
     # Its base files also contain commits that are later than the timeline of the write.
     if newer_timeline(table.storage, table.config, table.timeline) is not None:
@@ -140,7 +140,7 @@ def tag(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
         f"{table.storage.uri}: the record index is not used (rows are read instead): {cause}",
         MetadataTableWarning,
     )
-    return tag_by_rows(table, rows, partitioned=partitioned)
+    return tag_from_records(table, rows, partitioned=partitioned)
 
 
 def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> TagResult:
@@ -158,7 +158,7 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
             for_write=True,
             partitioned_index=partitioned,
         )
-        tasks = list(_by_partition(index, rows) if partitioned else _tasks_of_all(index, rows))
+        tasks = list(_partition_tasks(index, rows) if partitioned else _table_tasks(index, rows))
         engine = choose_engine(table.engine, storage, size=rows.nbytes)
         results = list(engine.run(look_up, tasks, label="look up record keys"))
         partitions.update(path for result in results for path, _ in result.locations)
@@ -166,11 +166,11 @@ def _tag_by_index(table: IndexedTable, rows: pa.Table, *, partitioned: bool) -> 
     return TagResult(_to_tags(results, group_numbers(groups), rows.num_rows), groups)
 
 
-def _tasks_of_all(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
+def _table_tasks(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
     return _tasks(index.file_groups(RECORD_INDEX), rows, row_numbers(rows.num_rows))
 
 
-def _by_partition(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
+def _partition_tasks(index: MetadataTable, rows: pa.Table) -> Iterator[LookupTask]:
     paths = rows.column(PARTITION_PATH).combine_chunks()
     for path, numbers in group_values(paths, row_numbers(rows.num_rows)):
         yield from _tasks(index.file_groups(RECORD_INDEX, path), rows, numbers)
@@ -184,25 +184,27 @@ def _tasks(
         return
     keys = rows.column(RECORD_KEY).combine_chunks().take(numbers)
     index_groups = _native.metadata_groups(keys, len(groups))
-    for group, at in group_values(index_groups, row_numbers(len(keys))):
-        yield LookupTask(groups[group], numbers.take(at), keys.take(at))
+    for group, positions in group_values(index_groups, row_numbers(len(keys))):
+        yield LookupTask(groups[group], numbers.take(positions), keys.take(positions))
 
 
 def _to_tags(
     results: Sequence[LookupResult], numbers: Mapping[tuple[str, str], int], row_count: int
 ) -> Tagged:
     """Return the locations as numbers of file groups, in the order of rows."""
-    none: pa.Array[Any] = pa.array([], pa.int64())
-    rows = pa.concat_arrays([none, *(result.rows for result in results)])
+    empty: pa.Array[Any] = pa.array([], pa.int64())
+    rows = pa.concat_arrays([empty, *(result.rows for result in results)])
     groups = (
-        pa.array([_number(numbers, location) for location in result.locations], none.type).take(
+        pa.array([_number(numbers, location) for location in result.locations], empty.type).take(
             result.location_numbers
         )
         for result in results
     )
     # A key has one location.
-    at_row = _native.scatter(rows, pa.concat_arrays([none, *groups]), row_count)
-    return Tagged(pc.indices_nonzero(pc.is_valid(at_row)).cast(none.type), at_row.drop_null())
+    group_by_row = _native.scatter(rows, pa.concat_arrays([empty, *groups]), row_count)
+    return Tagged(
+        pc.indices_nonzero(pc.is_valid(group_by_row)).cast(empty.type), group_by_row.drop_null()
+    )
 
 
 def _number(numbers: Mapping[tuple[str, str], int], location: tuple[str, str]) -> int:

@@ -18,14 +18,14 @@ from pyhudi.errors import CorruptTable
 from pyhudi.index.protocol import IndexedTable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.hashing_metadata import (
-    Ring,
-    StoredRing,
-    confirm_rings,
+    HashingMetadata,
+    HashingNodes,
+    confirm_hashing_metadata,
     file_id_of,
-    forget_rings,
-    put_ring,
-    read_committed_ring,
-    ring_to_write_by,
+    nodes_for_write,
+    read_committed_hashing_metadata,
+    remove_hashing_metadata,
+    store_hashing_metadata,
 )
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.table.participants import CommitParticipant, Rollback
@@ -44,20 +44,20 @@ def replace_hashing_metadata(
     is complete. Does nothing without consistent hashing. Raises `CommitConflict` while a partition
     is being resized.
     """
-    if not table.index.has_rings:
+    if not table.index.has_consistent_hashing:
         return {}
     replaced_ids = find_replaced_file_ids(table)
     new_ids: dict[str, Mapping[str, str]] = {}
     for partition, ids in replaced.items():
-        ring = ring_to_write_by(table.storage, table.timeline, partition) or []
+        nodes = nodes_for_write(table.storage, table.timeline, partition) or []
         unusable_ids = {*ids, *replaced_ids.get(partition, {})}
-        if not unusable_ids.isdisjoint(file_id_of(prefix) for _, prefix in ring):
-            pairs = zip(ring, store_ring(table, partition, ring, instant), strict=True)
-            new_ids[partition] = {file_id_of(a[1]): file_id_of(b[1]) for a, b in pairs}
+        if not unusable_ids.isdisjoint(file_id_of(prefix) for _, prefix in nodes):
+            pairs = zip(nodes, store_new_nodes(table, partition, nodes, instant), strict=True)
+            new_ids[partition] = {file_id_of(old[1]): file_id_of(new[1]) for old, new in pairs}
     return new_ids
 
 
-def in_place(groups: list[FileGroup], new_ids: NewFileIds) -> list[FileGroup]:
+def with_new_file_ids(groups: list[FileGroup], new_ids: NewFileIds) -> list[FileGroup]:
     """Return file groups to create, under the file ids of new hashing metadata."""
     return [replace(old, slice=replace(old.slice, file_id=_new_id(old, new_ids))) for old in groups]
 
@@ -72,23 +72,25 @@ class HashingMetadataParticipant(CommitParticipant):
 
     def on_rollback(self, table: TableSnapshot, rollback: Rollback) -> None:
         """Remove the hashing metadata of the write."""
-        forget_rings(table.storage, rollback.target)
+        remove_hashing_metadata(table.storage, rollback.target)
 
     def on_revoke(self, table: TableSnapshot, instant: str) -> None:
         """Remove the hashing metadata of the write."""
-        forget_rings(table.storage, instant)
+        remove_hashing_metadata(table.storage, instant)
 
 
-def store_ring(table: IndexedTable, partition: str, ring: Ring, instant: str) -> Ring:
+def store_new_nodes(
+    table: IndexedTable, partition: str, nodes: HashingNodes, instant: str
+) -> HashingNodes:
     """Store hashing metadata of the same ranges with new file ids under an instant.
 
     Returns what is stored there, if another writer was faster.
     """
-    current = read_committed_ring(table.storage, table.timeline, partition)
-    number, buckets = (current.number + 1, current.buckets) if current else (0, len(ring))
-    new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in ring]
-    stored = StoredRing(new, number, buckets)
-    return put_ring(table.storage, partition, stored, instant).nodes
+    current = read_committed_hashing_metadata(table.storage, table.timeline, partition)
+    number, buckets = (current.sequence_number + 1, current.buckets) if current else (0, len(nodes))
+    new = [(value, table.new_file_id().rpartition("-")[0]) for value, _ in nodes]
+    metadata = HashingMetadata(new, number, buckets)
+    return store_hashing_metadata(table.storage, partition, metadata, instant).nodes
 
 
 def find_replaced_file_ids(table: IndexedTable) -> Mapping[str, Mapping[str, str]]:
@@ -100,34 +102,34 @@ def find_replaced_file_ids(table: IndexedTable) -> Mapping[str, Mapping[str, str
     return ids_by_partition
 
 
-def usable_ring(
+def usable_nodes(
     table: IndexedTable,
     partition: str,
-    ring: Ring,
-    live: set[str],
+    nodes: HashingNodes,
+    live_ids: set[str],
     replaced: Mapping[str, str],
-) -> Ring:
-    """Return the hashing metadata to write by: the partition's, or new if all is replaced.
+) -> HashingNodes:
+    """Return the hash nodes to write by: the partition's, or new ones if all are replaced.
 
-    live: file ids of the partition's file groups. replaced: replaced ones, with their instants.
-    Raises `CorruptTable` if rows are outside the hashing metadata, or parts of it were replaced: a
+    live_ids: file ids of the partition's file groups. replaced: replaced ones, with their instants.
+    Raises `CorruptTable` if a file group has no node, or only some of the nodes were replaced: a
     key would be in two file groups, or be lost.
     """
-    ids = {file_id_of(prefix) for _, prefix in ring}
-    lost = sorted(replaced[file_id] for file_id in ids if file_id in replaced)
-    outside = sorted(live - ids)
-    if outside or (lost and live):
-        named = outside[0] if outside else lost[0]
+    ids = {file_id_of(prefix) for _, prefix in nodes}
+    replace_instants = sorted(replaced[file_id] for file_id in ids if file_id in replaced)
+    without_node = sorted(live_ids - ids)
+    if without_node or (replace_instants and live_ids):
+        example = without_node[0] if without_node else replace_instants[0]
         msg = (
-            f"partition {partition!r} was overwritten without new hashing metadata: {named} does "
+            f"partition {partition!r} was overwritten without new hashing metadata: {example} does "
             "not match it"
         )
         raise CorruptTable(
             msg, hint="Apache Hudi leaves this state. Overwrite the partition with pyhudi."
         )
-    if not lost:
-        return ring
-    new = store_ring(table, partition, ring, lost[-1])
-    # With log files only, Hudi 0.15 does not record that the hashing metadata counts.
-    confirm_rings(table.storage, [partition], lost[-1])
-    return new
+    if not replace_instants:
+        return nodes
+    new_nodes = store_new_nodes(table, partition, nodes, replace_instants[-1])
+    # With log files only, Hudi 0.15 does not record that the hashing metadata is valid.
+    confirm_hashing_metadata(table.storage, [partition], replace_instants[-1])
+    return new_nodes

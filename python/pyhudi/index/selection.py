@@ -43,14 +43,14 @@ def choose(
     definitions: the table's, if the caller has read them. Raises `ConfigError` for an option that
     contradicts the table's files or its metadata table, and what `Index.of` raises.
     """
-    detected = IndexDetector(storage, config, timeline, definitions)
-    matching = [index for index in INDEXES if index.detect(detected)]
+    detector = IndexDetector(storage, config, timeline, definitions)
+    matching = [index for index in INDEXES if index.detect(detector)]
     chosen = index_from_options(options) or next(iter(matching), SimpleIndex)
     for index in matching:
         if index.is_binding and index is not chosen:
             msg = f"{INDEX_TYPE} is {chosen.index_type}, but the table's file groups are buckets"
             raise ConfigError(msg, hint=f"Leave the option out, or give {index.index_type}.")
-    return chosen.of(detected, options)
+    return chosen.of(detector, options)
 
 
 def index_from_options(options: IndexOptions) -> type[Index] | None:

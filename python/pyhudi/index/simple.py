@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.config.index_options import MOVE_SIMPLE
+from pyhudi.config.index_options import UPDATE_PATH_SIMPLE
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt, Engine
 from pyhudi.index.key_reader import KeySource
@@ -29,10 +29,10 @@ class SimpleIndex(Index):
     """Looks up keys in files of the row's own partition."""
 
     index_type = "SIMPLE"
-    without_stored_keys = True
+    supports_virtual_keys = True
 
     def find(self, table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
-        return in_files(table, keys, any_partition=any_partition)
+        return tag_from_files(table, keys, any_partition=any_partition)
 
 
 class GlobalSimpleIndex(SimpleIndex):
@@ -40,11 +40,11 @@ class GlobalSimpleIndex(SimpleIndex):
 
     index_type = "GLOBAL_SIMPLE"
     is_global = True
-    without_stored_keys = False
-    moves_option = MOVE_SIMPLE
+    supports_virtual_keys = False
+    update_path_option = UPDATE_PATH_SIMPLE
 
 
-def in_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
+def tag_from_files(table: IndexedTable, keys: pa.Table, *, any_partition: bool) -> TagResult:
     """Return every location of the keys, by reading the keys of files."""
     partitions = None if any_partition else keys.column(PARTITION_PATH).unique().to_pylist()
     groups, slices = table.groups(partitions)
@@ -110,11 +110,11 @@ def _tasks(
     record_keys = flat(keys.column(RECORD_KEY))
     numbers = row_numbers(len(record_keys))
     if any_partition:
-        of_partition = {slice_.partition: numbers for slice_ in slices} if len(numbers) else {}
+        rows_by_partition = {slice_.partition: numbers for slice_ in slices} if len(numbers) else {}
     else:
-        of_partition = dict(group_values(flat(keys.column(PARTITION_PATH)), numbers))
+        rows_by_partition = dict(group_values(flat(keys.column(PARTITION_PATH)), numbers))
     for group, slice_ in enumerate(slices):
-        rows = of_partition.get(slice_.partition)
+        rows = rows_by_partition.get(slice_.partition)
         if rows is not None:
             yield TagTask(source, slice_, group, rows, record_keys.take(rows), filters)
 
@@ -127,7 +127,7 @@ def find_keys(
     slice_ = task.slice
     with_base = slice_.base is not None
     if task.filters is not None and with_base:
-        with_base = task.filters.may_hold(slice_, task.keys)
+        with_base = task.filters.may_contain(slice_, task.keys)
     if with_base and task.source.positions:
         tagger.probe_rows(task.source.keys_of(replace(slice_, logs=())))
         with_base = False

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.index import live_records, partition_moves
-from pyhudi.index.protocol import NOWHERE, IndexedTable, TagResult, group_numbers
-from pyhudi.index.simple import in_files
+from pyhudi.index.protocol import NO_LOCATIONS, IndexedTable, TagResult, group_numbers
+from pyhudi.index.simple import tag_from_files
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.tagged_rows import Tagged
 from pyhudi.timeline.key_uniqueness import keys_are_unique
@@ -95,7 +95,7 @@ def _with_duplicates(
 ) -> TagResult:
     """Add every location of the marked keys."""
     marked = pc.indices_nonzero(marked_deleted).cast(pa.int64())
-    duplicates = in_files(table, keys.take(marked), any_partition=table.index.is_global)
+    duplicates = tag_from_files(table, keys.take(marked), any_partition=table.index.is_global)
     groups, numbers = list(tag_result.groups), dict(group_numbers(tag_result.groups))
     for group in duplicates.groups:
         number = numbers.setdefault((group.slice.partition, group.slice.file_id), len(groups))
@@ -128,7 +128,7 @@ def find_existing_keys(table: IndexedTable, keys: pa.Table) -> pa.Array[Any]:
     if not table.config.populate_meta_fields:
         msg = "hoodie.populate.meta.fields is false: log files do not show which keys are live"
         raise UnsupportedTableFeature(msg, hint="Insert without a duplicate policy, or upsert.")
-    return live_records.tag_by_rows(
+    return live_records.tag_from_records(
         table, keys, partitioned=not index.is_global
     ).tagged.rows.unique()
 
@@ -151,9 +151,14 @@ def resolve_partition_moves(
             else live_records.drop_deleted_duplicates(table, rows, tag_result)
         )
     # The record index and the files of copy-on-write tables contain no deleted keys.
-    certain = index.is_record_index or not table.config.is_merge_on_read
+    is_exact = index.is_record_index or not table.config.is_merge_on_read
     return partition_moves.resolve_moves(
-        table, rows, marked_deleted, tag_result, moves=index.moves, certain=certain
+        table,
+        rows,
+        marked_deleted,
+        tag_result,
+        updates_partition_path=index.updates_partition_path,
+        is_exact=is_exact,
     )
 
 
@@ -164,14 +169,14 @@ def count_kept_in_partition(
 
     Arguments as in `resolve_partition_moves`. 0 if rows may move.
     """
-    if not table.index.is_global or table.index.moves:
+    if not table.index.is_global or table.index.updates_partition_path:
         return 0
     tagged = tag_result.tagged
     paths = pa.array([group.slice.partition for group in tag_result.groups], pa.string())
     own = rows.column(PARTITION_PATH).combine_chunks().take(tagged.rows)
-    away = pc.not_equal(own, paths.take(tagged.groups))
-    away = pc.and_(away, pc.invert(marked_deleted.take(tagged.rows)))
-    return len(tagged.rows.filter(away).unique())
+    in_other_partition = pc.not_equal(own, paths.take(tagged.groups))
+    in_other_partition = pc.and_(in_other_partition, pc.invert(marked_deleted.take(tagged.rows)))
+    return len(tagged.rows.filter(in_other_partition).unique())
 
 
 def check_mergeable(table: IndexedTable) -> None:
@@ -195,8 +200,8 @@ def tag_merge(table: IndexedTable, keys: pa.Table, *, deletes: bool) -> TagResul
     """
     if deletes and may_miss_duplicates(table):
         # The index does not have deleted keys, so the key is new.
-        copies = in_files(table, keys, any_partition=table.index.is_global)
-        return live_records.drop_deleted_locations(table, keys, copies)
+        duplicates = tag_from_files(table, keys, any_partition=table.index.is_global)
+        return live_records.drop_deleted_locations(table, keys, duplicates)
     return look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
 
 
@@ -205,7 +210,7 @@ def tag_insert(table: IndexedTable, rows: pa.Table, marked_deleted: pa.Array[Any
     if table.index.has_buckets:
         return _in_buckets(table, rows, marked_deleted)
     groups, _ = table.groups(rows.column(PARTITION_PATH).unique().to_pylist())
-    return TagResult(NOWHERE, groups)
+    return TagResult(NO_LOCATIONS, groups)
 
 
 def tag_new_buckets(
@@ -236,7 +241,7 @@ def tag_delete(table: IndexedTable, keys: pa.Table, *, in_partitions: bool) -> T
     if index.has_buckets and in_partitions:
         return index.look_up(table, keys, pa.repeat(pa.scalar(value=False), keys.num_rows))
     if may_miss_duplicates(table):
-        tag_result = in_files(table, keys, any_partition=not in_partitions)
+        tag_result = tag_from_files(table, keys, any_partition=not in_partitions)
     else:
         tag_result = index.find(table, keys, any_partition=not in_partitions)
         tag_result = _in_named_partitions(keys, tag_result) if in_partitions else tag_result

@@ -1,13 +1,13 @@
 """The metadata table: a Hudi table of HFiles with listings, statistics and indexes.
 
 Reading: its timeline and file groups are found by the same code as those of any table; the Rust
-crate `metadata` merges its records by key. A scan uses its current state: a stale handle and
-time travel use no statement about the whole table. A slice is
+crate `metadata` merges its records by key. Statistics of the whole table and the record index
+describe the current snapshot only: a stale handle and time travel do not use them. A slice is
 pruned only if one condition excludes every file of it (`pruning_context.py`).
 
 Writing: the metadata table is a commit participant (`commit_participant.py`). The last step but
 one of a commit is a delta commit of the same instant there. Each partition type is one file in
-`partition_types/` and answers one protocol: when a table has it, why it is unsupported, its
+`partition_types/` and answers one protocol: when a table has it, why it is not supported, its
 initial records, its changes by a commit, how a scan uses it. Records come from the written files:
 tasks read footers, rows and keys and return record rows, which are grouped by the file group of
 their key and written as HFile blocks (`rust/metadata/src/write/`). No key passes through the

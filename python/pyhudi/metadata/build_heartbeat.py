@@ -57,7 +57,7 @@ def fence_build(table: TableSnapshot) -> None:
         pending.fence(table.storage, table.config, table.clock)
 
 
-def _new_name(storage: Storage, config: TableConfig, clock: Clock) -> str:
+def _new_instant(storage: Storage, config: TableConfig, clock: Clock) -> str:
     """Return a time that no instant has, since a heartbeat counts for the instant of its name."""
     generator = InstantGenerator(clock, config.timezone)
     generator.observe(Timeline.load(storage, config))
@@ -74,7 +74,7 @@ def _heartbeat(
         raise CommitConflict(
             msg, hint="Wait until it is done, or two minutes if it has failed, then retry."
         )
-    name = pending.heartbeat or _new_name(storage, config, clock)
+    name = pending.heartbeat or _new_instant(storage, config, clock)
     heartbeat = Heartbeat(storage, name, clock)
     try:
         heartbeat.start()

@@ -33,9 +33,11 @@ def _groups_written_since(before: Timeline, now: Timeline) -> set[GroupKey]:
     written = [now.commit_metadata(commit) for commit in commits]
     first = before.instants[0].requested if before.instants else None
     if first is not None and now.is_before_start(first):
-        span = InstantRange.between(first, now.instants[-1].requested)
+        instant_range = InstantRange.between(first, now.instants[-1].requested)
         archived = [
-            commit for commit in now.archive.commits(span) if commit.requested not in earlier
+            commit
+            for commit in now.archive.commits(instant_range)
+            if commit.requested not in earlier
         ]
         written += [now.archive.commit_metadata(commit) for commit in archived]
     return {group for metadata in written for group in collect_written_file_groups(metadata)}

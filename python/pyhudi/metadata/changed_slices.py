@@ -24,10 +24,10 @@ from pyhudi.storage.storage import Entry
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 
-_LOG_MEMORY = 64 * 1024 * 1024
-"""Bytes of log records that one task holds; the rest spills to local files."""
+_LOG_MEMORY_BYTES = 64 * 1024 * 1024
+"""Bytes of log records in the memory of one task; the others spill to local files."""
 
-AloneFile = tuple[str, int, FileSlice]
+SingleFile = tuple[str, int, FileSlice]
 """Name and size of a file, and a slice of this file only."""
 
 
@@ -65,7 +65,7 @@ class ChangedSlices:
 
     @cached_property
     def changes(self) -> list[GroupChange]:
-        """Yield every group that gets files, and every group that is replaced."""
+        """The file groups that get files, and those that are replaced."""
         return [
             *self._iter_written(),
             *(GroupChange(slice_, None) for slice_ in self.iter_replaced()),
@@ -76,26 +76,26 @@ class ChangedSlices:
         return None if slice_ is None else self.read(slice_, columns)
 
     def read(self, slice_: FileSlice, columns: tuple[str, ...]) -> ReadTask:
-        """Return the same task for a slice that exists."""
+        """Return the task of `task` for a slice that exists."""
         return read_columns(self._table, slice_, columns)
 
-    def keys(self, slice_: FileSlice, *, with_own: bool = False) -> ReadTask:
-        """Return the task that reads a slice's keys. with_own: also from blocks of the commit."""
+    def keys(self, slice_: FileSlice, *, with_pending: bool = False) -> ReadTask:
+        """Return the task that reads a slice's keys. with_pending: also blocks of the commit."""
         return read_columns(
-            self._table, slice_, (RECORD_KEY,), pending=self._instant if with_own else None
+            self._table, slice_, (RECORD_KEY,), pending=self._instant if with_pending else None
         )
 
     def before(self, stat: WriteStat) -> FileSlice | None:
         """Return the file group of a write stat; None for a new one."""
         return self._slices(stat.partition_path or "").get(stat.file_id)
 
-    def after(self, stats: list[WriteStat], *, alone: bool) -> FileSlice:
-        """Return the file group of the stats' log files, with these files.
+    def after(self, stats: list[WriteStat], *, only_new_files: bool) -> FileSlice:
+        """Return the slice to which the log files of the stats belong, with these files.
 
-        alone: only with these files.
+        only_new_files: without the files from before the commit.
         """
-        before = None if alone else self.before(stats[0])
-        return _after(stats[0].partition_path or "", stats[0].file_id, before, stats)
+        before = None if only_new_files else self.before(stats[0])
+        return _slice_after(stats[0].partition_path or "", stats[0].file_id, before, stats)
 
     def iter_replaced(self) -> Iterator[FileSlice]:
         """Yield every file group that the commit replaces."""
@@ -104,14 +104,14 @@ class ChangedSlices:
             yield from (slices[file_id] for file_id in ids if file_id in slices)
 
     @cached_property
-    def files(self) -> dict[str, list[AloneFile]]:
+    def files(self) -> dict[str, list[SingleFile]]:
         """Return every written file by partition, each as a slice of its own."""
-        files: dict[str, list[AloneFile]] = {}
+        files: dict[str, list[SingleFile]] = {}
         for partition, stats in self._metadata.partition_to_write_stats.items():
             for stat in stats:
                 if stat.path:
-                    slice_ = _after(partition, stat.file_id, None, [stat])
-                    files.setdefault(partition, []).extend(alone(slice_))
+                    slice_ = _slice_after(partition, stat.file_id, None, [stat])
+                    files.setdefault(partition, []).extend(split_by_file(slice_))
         return files
 
     def _iter_written(self) -> Iterator[GroupChange]:
@@ -123,7 +123,7 @@ class ChangedSlices:
                     groups.setdefault(stat.file_id, []).append(stat)
             for file_id, written in groups.items():
                 before = slices.get(file_id)
-                yield GroupChange(before, _after(partition, file_id, before, written))
+                yield GroupChange(before, _slice_after(partition, file_id, before, written))
 
     def _slices(self, partition: str) -> dict[str, FileSlice]:
         return self._slices_by_partition.get(partition, {})
@@ -151,8 +151,8 @@ class ChangedSlices:
         return replace(table, schema=schema, columns=self._schema, as_text=())
 
 
-def alone(slice_: FileSlice) -> list[AloneFile]:
-    """Yield the files of a slice, each as a slice of its own."""
+def split_by_file(slice_: FileSlice) -> list[SingleFile]:
+    """Return the files of a slice, each as a slice of its own."""
     base = slice_.base
     bases = [] if base is None else [(base.name, base.size, replace(slice_, logs=()))]
     logs = ((log.name, log.size, replace(slice_, base=None, logs=(log,))) for log in slice_.logs)
@@ -166,7 +166,7 @@ def read_columns(
 
     pending: the commit's instant, if its log blocks count as committed ones do.
     """
-    request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY)
+    request = ScanRequest(output=columns, memory_limit=_LOG_MEMORY_BYTES)
     rule = replace(merge_rule(table), max_instant=None)
     if pending is not None and rule.valid_instants is not None:
         rule = replace(rule, valid_instants=(*rule.valid_instants, pending))
@@ -174,30 +174,30 @@ def read_columns(
 
 
 def is_log_path(path: str | None) -> bool:
-    """Return whether a file is a log file."""
+    """Return whether a path is that of a log file."""
     return (path or "").rsplit("/", 1)[-1].startswith(".")
 
 
-def _after(
+def _slice_after(
     partition: str, file_id: str, before: FileSlice | None, written: list[WriteStat]
 ) -> FileSlice:
     """Return the slice with the written files: a new base file replaces everything before it."""
-    bases = [base for stat in written if (base := _base(partition, stat)) is not None]
-    new = [log for stat in written if (log := _log(partition, stat)) is not None]
+    bases = [base for stat in written if (base := _base_of_stat(partition, stat)) is not None]
+    new = [log for stat in written if (log := _log_of_stat(partition, stat)) is not None]
     if bases:
-        return FileSlice(partition, file_id, bases[-1].instant, bases[-1], _in_order(new))
+        return FileSlice(partition, file_id, bases[-1].instant, bases[-1], _sort_logs(new))
     if before is None:
-        return FileSlice(partition, file_id, new[0].instant, None, _in_order(new))
+        return FileSlice(partition, file_id, new[0].instant, None, _sort_logs(new))
     names = {log.name for log in new}
     kept = [log for log in before.logs if log.name not in names]
-    return replace(before, logs=(*kept, *_in_order(new)))
+    return replace(before, logs=(*kept, *_sort_logs(new)))
 
 
-def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
+def _sort_logs(logs: list[LogFile]) -> tuple[LogFile, ...]:
     return tuple(sorted((log for log in logs if not log.suffix), key=LOG_ORDER))
 
 
-def _base(partition: str, stat: WriteStat) -> BaseFile | None:
+def _base_of_stat(partition: str, stat: WriteStat) -> BaseFile | None:
     name = (stat.path or "").rsplit("/", 1)[-1]
     parsed = None if name.startswith(".") else parse_base_name(name)
     if parsed is None:
@@ -206,7 +206,7 @@ def _base(partition: str, stat: WriteStat) -> BaseFile | None:
     return BaseFile(partition, name, parsed.file_id, parsed.instant, parsed.write_token, size)
 
 
-def _log(partition: str, stat: WriteStat) -> LogFile | None:
+def _log_of_stat(partition: str, stat: WriteStat) -> LogFile | None:
     """Return the log file of a write stat; None for another file."""
     name = (stat.path or "").rsplit("/", 1)[-1]
     parsed = parse_log_name(name)

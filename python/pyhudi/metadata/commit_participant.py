@@ -1,4 +1,4 @@
-"""Keeps the metadata table in sync: every commit and rollback of the data table is one here.
+"""Keeps the metadata table in sync: it gets every commit and rollback of the data table.
 
 A commit's records go into a delta commit of the same instant, which is complete before the data
 table's commit is. A crash between the two leaves a delta commit that readers ignore, and that the
@@ -35,19 +35,23 @@ from pyhudi.config.metadata_names import (
 from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, CorruptTable, HudiError, retryable_conflict
-from pyhudi.metadata import rolled_back
+from pyhudi.metadata import compacted_rollbacks
 from pyhudi.metadata.build_heartbeat import fence_build
 from pyhudi.metadata.changed_slices import ChangedSlices
-from pyhudi.metadata.consistency import check_not_behind
+from pyhudi.metadata.consistency import check_not_stale
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
-from pyhudi.metadata.new_file_groups import store_start_log
-from pyhudi.metadata.partition_types.base import Change, Cleaned
+from pyhudi.metadata.new_file_groups import store_first_log
+from pyhudi.metadata.partition_types.base import Change, CleanChange
 from pyhudi.metadata.partition_types.files import FileTask
 from pyhudi.metadata.partition_types.registry import clean_tasks, commit_tasks, new_groups
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.record_tasks import RECORD_ROWS, Recording, RecordTask
-from pyhudi.metadata.record_tasks import derive as derive_rows
+from pyhudi.metadata.record_tasks import (
+    RECORD_ROWS,
+    RecordTask,
+    RecordTaskContext,
+    derive_rows,
+)
 from pyhudi.metadata.rollback_support import can_roll_back
 from pyhudi.metadata.services import run_services
 from pyhudi.metadata.table_writer import (
@@ -118,23 +122,23 @@ class MetadataParticipant(CommitParticipant):
         """Write the delta commit, and count the keys that the record index gets.
 
         Raises `CommitConflict` if a newer delta commit of the same data partition would hide its
-        partition statistics, `MetadataBehind` if the metadata table misses earlier commits: it
-        would never be used again.
+        partition statistics, and `StaleMetadataTable` if the metadata table misses earlier commits:
+        readers would never use it again.
         """
         if FILES not in table.config.metadata_partitions:
             return {}
         _check_newest(table, commit)
-        of = open_metadata_table(table)
-        check_not_behind(table.timeline, of.timeline)
+        metadata_table = open_metadata_table(table)
+        check_not_stale(table.timeline, metadata_table.timeline)
         metadata, avro = commit.metadata, _schema_with(table, commit)
-        rows_go = metadata.operation_type not in ROW_PRESERVING_OPERATIONS
-        if metadata.partition_to_replace_file_ids and rows_go:
+        changes_rows = metadata.operation_type not in ROW_PRESERVING_OPERATIONS
+        if metadata.partition_to_replace_file_ids and changes_rows:
             check_replaceable(table.config)
         schema = _native.arrow_schema(_native.with_meta_fields(avro))
         rows = ChangedSlices(table, commit.instant, metadata, schema, avro, commit.listed)
-        delta = DeltaCommit(table, of, commit.instant)
-        change = Change(table, of, commit, schema, rows, delta.groups, delta.listing)
-        delta.add(new_groups(change))
+        delta = DeltaCommit(table, metadata_table, commit.instant)
+        change = Change(table, metadata_table, commit, schema, rows, delta.groups, delta.listing)
+        delta.add_groups(new_groups(change))
         size = sum(stat.file_size_in_bytes for stat in metadata.write_stats)
         engine = choose_engine(table.engine, table.storage, size=size)
         stats = delta.write(engine, commit_tasks(change))
@@ -161,7 +165,7 @@ class MetadataParticipant(CommitParticipant):
 
         Up to table version 6 the log files that the rollback and the write left, or that the
         rollback deleted, are recorded first. On all versions, so are the files of a write that the
-        metadata table has compacted already: see `rolled_back.py`.
+        metadata table has compacted already: see `compacted_rollbacks.py`.
         """
         if FILES not in table.config.metadata_partitions:
             return
@@ -169,14 +173,16 @@ class MetadataParticipant(CommitParticipant):
         action = rollback.record["instantsRollback"][0]["action"]
         others = table.timeline.of_same_time(rollback.target, action)
         is_shared = any(other.is_completed for other in others)
-        is_merged = not is_shared and rolled_back.has_merged(table, metadata_table, rollback)
+        is_merged = not is_shared and compacted_rollbacks.has_merged_records(
+            table, metadata_table, rollback
+        )
         if is_merged:
-            table = rolled_back.drop_indexes(table)
+            table = compacted_rollbacks.drop_indexes(table)
         appends = table.config.version.rollback_appends_command
         if appends or is_merged:
             entries = (
                 *(_leftover_log_files(table.storage, rollback) if appends else ()),
-                *(rolled_back.file_deletions(rollback) if is_merged else ()),
+                *(compacted_rollbacks.file_deletions(rollback) if is_merged else ()),
             )
             _record_files(table, metadata_table, time, tuple(dict.fromkeys(entries)))
             metadata_table = metadata_table.reload()
@@ -191,19 +197,22 @@ class MetadataParticipant(CommitParticipant):
         remove_delta_commit(open_metadata_table(table), instant)
 
     def find_unlisted(
-        self, table: TableSnapshot, listed: _native.FileGroups, wanted: Callable[[str], bool]
+        self,
+        table: TableSnapshot,
+        listed: _native.FileGroups,
+        includes_partition: Callable[[str], bool],
     ) -> Iterable[str]:
-        """Return files of `files`. The methods that keep the table in sync report damage."""
+        """Return unlisted files of `files`; none if it is damaged, which a commit reports."""
         if FILES not in table.config.metadata_partitions:
             return []
         try:
             try:
-                return MetadataTable.for_plan(table).find_unlisted(listed, wanted)
+                return MetadataTable.for_plan(table).find_unlisted(listed, includes_partition)
             except (HudiError, OSError):
                 # Other writers may have cleaned its files since it was opened.
                 storage, config, timeline = table.storage, table.config, table.timeline
                 opened = MetadataTable(storage, config, timeline, for_write=True)
-                return opened.find_unlisted(listed, wanted)
+                return opened.find_unlisted(listed, includes_partition)
         except (HudiError, OSError):
             return []
 
@@ -211,12 +220,12 @@ class MetadataParticipant(CommitParticipant):
         """Return what its last compaction did not include (`TimelineArchiverV1` and `V2`)."""
         if FILES not in table.config.metadata_partitions:
             return None
-        own = open_metadata_table(table).timeline
-        compaction = next(reversed(own.filter_completed(COMMIT)), None)
+        timeline = open_metadata_table(table).timeline
+        compaction = next(reversed(timeline.filter_completed(COMMIT)), None)
         if compaction is None:
             return ArchiveBound("", "the metadata table has not been compacted yet")
         time = compaction.requested
-        if own.completes_in_names:
+        if timeline.completes_in_names:
             later = (c.requested for c in table.timeline.commits if (c.completed or "") > time)
             time = min(later, default=time)
         return ArchiveBound(
@@ -224,7 +233,7 @@ class MetadataParticipant(CommitParticipant):
         )
 
     def before_clean(self, table: TableSnapshot, clean: Clean) -> None:
-        """Write the delta commit, unless it is complete; roll back an unfinished one before."""
+        """Write the delta commit, unless it is complete; roll back a pending one first."""
         if FILES not in table.config.metadata_partitions:
             return
         metadata_table = open_metadata_table(table)
@@ -233,11 +242,11 @@ class MetadataParticipant(CommitParticipant):
             return
         if existing is not None:
             observe(metadata_table)
-            metadata_table = _without_unfinished(metadata_table, clean.time)
+            metadata_table = _roll_back_pending(metadata_table, clean.time)
         delta = DeltaCommit(table, metadata_table, clean.time)
         files = sum(map(len, clean.files.values()))
         engine = choose_engine(table.engine, table.storage, files=files, size=files * _RECORD_BYTES)
-        delta.write(engine, clean_tasks(Cleaned(table, clean, delta.recording)))
+        delta.write(engine, clean_tasks(CleanChange(table, clean, delta.task_context)))
         clean.metadata_table = delta.metadata_table
 
     def after_complete(self, table: TableSnapshot, action: Commit | Clean) -> None:
@@ -256,15 +265,15 @@ def _record_files(
     if existing is not None and existing.is_completed:
         return
     if existing is not None:
-        metadata_table = _without_unfinished(metadata_table, time)
+        metadata_table = _roll_back_pending(metadata_table, time)
     delta = DeltaCommit(data, metadata_table, time)
-    tasks = [FileTask(delta.recording, entries)] if entries else []
-    # A few names.
+    tasks = [FileTask(delta.task_context, entries)] if entries else []
+    # Few entries need no other engine.
     delta.write(LocalEngine(), tasks)
 
 
-def _without_unfinished(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
-    """Roll back the unfinished delta commit of a failed rollback or clean.
+def _roll_back_pending(metadata_table: TableSnapshot, time: str) -> TableSnapshot:
+    """Roll back the pending delta commit of a failed rollback or clean.
 
     The rollback takes a new instant, since the data table's is that of the delta commit.
     """
@@ -273,8 +282,8 @@ def _without_unfinished(metadata_table: TableSnapshot, time: str) -> TableSnapsh
             rollback.resume(metadata_table, metadata_table.timeline, pending)
             metadata_table = metadata_table.reload()
     suffix = "006" if metadata_table.config.version.metadata_services_have_suffixes else ""
-    undoing = f"{metadata_table.generator.next()}{suffix}"
-    roll_back_delta_commit(metadata_table, time, undoing)
+    rollback_time = f"{metadata_table.generator.next()}{suffix}"
+    roll_back_delta_commit(metadata_table, time, rollback_time)
     return metadata_table.reload()
 
 
@@ -286,7 +295,7 @@ def _leftover_log_files(
     Deleted log files are included: other commits, and earlier rollbacks, may have added them.
     """
     for path, part in rollback.record["partitionMetadata"].items():
-        for name in rolled_back.names_of_deleted_files(part):
+        for name in compacted_rollbacks.names_of_deleted_files(part):
             if parse_log_name(name) is not None:
                 yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
@@ -319,9 +328,9 @@ def _check_newest(table: TableSnapshot, commit: Commit) -> None:
         return
     if commit.metadata.operation_type in ROW_PRESERVING_OPERATIONS:
         return
-    timeline, mine = table.timeline, set(commit.metadata.partition_to_write_stats)
+    timeline, own_partitions = table.timeline, set(commit.metadata.partition_to_write_stats)
     for other in timeline.commits:
-        if other.requested > commit.instant and mine.intersection(
+        if other.requested > commit.instant and own_partitions.intersection(
             timeline.commit_metadata(other).partition_to_write_stats
         ):
             msg = f"{other} was requested later and wrote to the same partition concurrently"
@@ -347,11 +356,11 @@ class DeltaCommit:
         """The metadata table right after it; None also if that would take a listing."""
 
     @property
-    def recording(self) -> Recording:
+    def task_context(self) -> RecordTaskContext:
         """The arguments that all tasks share; valid once all file groups are known."""
-        return Recording.of(self._data.storage, self._metadata_table.config, self.groups)
+        return RecordTaskContext.of(self._data.storage, self._metadata_table.config, self.groups)
 
-    def add(self, groups: Iterable[FileGroup]) -> None:
+    def add_groups(self, groups: Iterable[FileGroup]) -> None:
         """Add file groups that begin with this commit."""
         for group in groups:
             self._new_groups.append(group)
@@ -361,22 +370,26 @@ class DeltaCommit:
     def write(self, engine: Engine, tasks: Sequence[RecordTask]) -> list[WriteStat]:
         """Start the delta commit, write the records of the tasks, and complete it.
 
-        Returns what was written. Raises `CommitConflict` if a service of the metadata table has the
-        instant.
+        Returns the write stats. Raises `CommitConflict` if a service of the metadata table
+        has the instant.
         """
         metadata_table, version = self._metadata_table, self._metadata_table.config.version
-        self._check_free()
-        self._check_whole()
+        self._check_instant_is_free()
+        self._check_files_exist()
         delta = PendingInstant(metadata_table, self._instant, DELTA_COMMIT)
         delta.request()
-        profile = CommitMetadata(self._profile(), operation_type=OPERATION)
+        profile = CommitMetadata(self._workload_profile(), operation_type=OPERATION)
         delta.begin(profile.encode_inflight(version, metadata_table.clock))
         rows = engine.scan(derive_rows, tasks, RECORD_ROWS, label="find metadata records")
         target = GroupTarget(
-            metadata_table.storage, version, self._instant, self.recording.avro_schema, self.groups
+            metadata_table.storage,
+            version,
+            self._instant,
+            self.task_context.avro_schema,
+            self.groups,
         )
         for group in self._new_groups:
-            store_start_log(target, group.slice.logs[0].path)
+            store_first_log(target, group.slice.logs[0].path)
         with prefetch_publication_check(metadata_table) as drop_old_listing:
             stats = engine.exchange(
                 rows, "route", partial(write_group, target), stage=STAGE, label="write metadata"
@@ -405,7 +418,7 @@ class DeltaCommit:
             own = [stat.path for stat in stats if stat.path is not None]
             delta.delete_unnamed_files(now.commit_metadata(done), own)
 
-    def _check_free(self) -> None:
+    def _check_instant_is_free(self) -> None:
         """Check that no service has the instant: a rollback would delete the service's files.
 
         Instants are unique on the data table's timeline. The metadata table's services take theirs
@@ -416,7 +429,7 @@ class DeltaCommit:
                 msg = f"the metadata table has the {existing.action} {self._instant} already"
                 raise retryable_conflict(msg)
 
-    def _check_whole(self) -> None:
+    def _check_files_exist(self) -> None:
         """Raise `CorruptTable` if all files of a partition are missing."""
         for name in (name for name, groups in self.groups.items() if not groups):
             definition = index_definitions(self._data.storage, self._data.config).get(name)
@@ -424,7 +437,7 @@ class DeltaCommit:
             if definition is None or not definition.is_partitioned:
                 raise CorruptTable(f"{FOLDER}/{name} has no files", hint=REBUILD_HINT)
 
-    def _profile(self) -> dict[str, tuple[WriteStat, ...]]:
+    def _workload_profile(self) -> dict[str, tuple[WriteStat, ...]]:
         """Return every slice that may be appended to: a rollback by listing needs it."""
         return {
             name: (

@@ -17,7 +17,7 @@ from pyhudi.input.type_tests import is_text
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.schema.predicates import Conjunct
 
-_ZONES = timedelta(days=1)
+_MAX_ZONE_OFFSET = timedelta(days=1)
 """No time zone is further from UTC; the index uses that of a session, which is not recorded."""
 
 _FIELDS = (("yyyy", "%Y"), ("MM", "%m"), ("dd", "%d"), ("HH", "%H"), ("mm", "%M"), ("ss", "%S"))
@@ -25,7 +25,7 @@ DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 """The default pattern of `from_unixtime`."""
 
 
-def conjuncts_implied_by(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
+def conjuncts_for_index(definition: IndexDefinition, conjunct: Conjunct) -> list[Conjunct]:
     """Return what a condition on an index's column implies for the values in the index.
 
     Every row that matches the condition matches those returned. Most conditions imply nothing.
@@ -42,7 +42,9 @@ def conjuncts_implied_by(definition: IndexDefinition, conjunct: Conjunct) -> lis
             return _map_conjunct(conjunct, str.upper)
         case "from_unixtime":
             pattern = definition.options.get("format", DEFAULT_FORMAT)
-            return _days(name, op, values, pattern) if at.is_int64(values.type) else []
+            return (
+                _unixtime_conjuncts(name, op, values, pattern) if at.is_int64(values.type) else []
+            )
         case _:
             return []
 
@@ -57,7 +59,7 @@ def _map_conjunct(conjunct: Conjunct, function: Callable[[str], str]) -> list[Co
     return [(name, "in", pa.array([function(value) for value in strings], pa.string()))]
 
 
-def _days(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
+def _unixtime_conjuncts(name: str, op: str, seconds: pa.Array, pattern: str) -> list[Conjunct]:
     """For equality only: a range may contain years beyond 9999, whose strings begin with a plus."""
     if op not in ("=", "in"):
         return []
@@ -74,11 +76,13 @@ def unixtime_bounds(earliest: int, latest: int, pattern: str) -> tuple[str, str]
 
     None for a pattern whose strings do not grow with time, and beyond years with four digits.
     """
-    format_ = _growing_format(pattern)
+    format_ = _monotonic_format(pattern)
     if format_ is None:
         return None
     try:
-        return _format_time(earliest, -_ZONES, format_), _format_time(latest, _ZONES, format_)
+        return _format_time(earliest, -_MAX_ZONE_OFFSET, format_), _format_time(
+            latest, _MAX_ZONE_OFFSET, format_
+        )
     except (OverflowError, ValueError):
         return None
 
@@ -90,7 +94,7 @@ def _format_time(second: int, shift: timedelta, format_: str) -> str:
     return time.strftime(format_)
 
 
-def _growing_format(pattern: str) -> str | None:
+def _monotonic_format(pattern: str) -> str | None:
     """Return a Java date pattern for Python if later times give greater strings; else None."""
     format_, rest = "", pattern
     for number, (letters, directive) in enumerate(_FIELDS):

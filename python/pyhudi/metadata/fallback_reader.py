@@ -67,7 +67,7 @@ class MetadataAccess:
         """
         self.reason = _reason_not_to_use(config, options)
         """The reason why it is not used; "" if it is."""
-        self.later: Timeline | None = None
+        self.newer_data_timeline: Timeline | None = None
         """The current data timeline, if the metadata table has later commits.
 
         Statistics of single files are still valid, but those of the whole table include other rows.
@@ -86,32 +86,34 @@ class MetadataAccess:
             "files are listed instead", lambda: MetadataTable(storage, config, timeline)
         )
         if self._table is not None and self._table.may_be_ahead:
-            self.later = newer_timeline(storage, config, timeline, self._table.applied)
-        if self._table is not None and self.later is None:
+            self.newer_data_timeline = newer_timeline(
+                storage, config, timeline, self._table.applied
+            )
+        if self._table is not None and self.newer_data_timeline is None:
             _opened[timeline] = _OpenedTable(self._table, config)
 
     def has(self, partition: str) -> bool:
         """Return whether a partition of it can be used."""
         return self._table is not None and self._table.has(partition)
 
-    def use(self, instead: str, work: Callable[[MetadataTable], T]) -> T | None:
+    def use(self, fallback: str, work: Callable[[MetadataTable], T]) -> T | None:
         """Return the result of `work`; None without a metadata table or with a damaged one.
 
-        instead: what pyhudi does without the result, for the warning.
+        fallback: what pyhudi does without the result, for the warning.
         """
         table = self._table
-        return None if table is None else self._run_or_fall_back(instead, lambda: work(table))
+        return None if table is None else self._run_or_fall_back(fallback, lambda: work(table))
 
-    def check_same(self) -> None:
+    def check_not_rebuilt(self) -> None:
         """Raise `OutdatedError` if another writer has rebuilt the metadata table since."""
         try:
             if self._table is not None:
-                self._table.check_same(is_reused=self._is_reused)
+                self._table.check_not_rebuilt(is_reused=self._is_reused)
         except (HudiError, OSError) as error:
             _opened.pop(self._timeline, None)
             raise OutdatedError from error
 
-    def _run_or_fall_back(self, instead: str, work: Callable[[], T]) -> T | None:
+    def _run_or_fall_back(self, fallback: str, work: Callable[[], T]) -> T | None:
         try:
             return work()
         except (HudiError, OSError) as error:
@@ -121,7 +123,7 @@ class MetadataAccess:
             cause = without_hint(error)
         self.reason = self.reason or cause
         warn(
-            f"{self._uri}: the metadata table is not used ({instead}): {cause}",
+            f"{self._uri}: the metadata table is not used ({fallback}): {cause}",
             MetadataTableWarning,
         )
         return None

@@ -45,26 +45,30 @@ class FileGroupHandle:
         )
 
 
-def groups_of(
+def handles_of(
     storage: Storage, config: TableConfig, timeline: Timeline, slices: Iterable[FileSlice]
 ) -> list[FileGroupHandle]:
     """Return the file groups of slices. storage, config, timeline: the metadata table's."""
-    checked = config.version.blocks_need_commit_check
-    valid = tuple(instant.requested for instant in timeline.filter_completed()) if checked else None
-    start = timeline.blocks_start if checked else None
+    needs_commit_check = config.version.blocks_need_commit_check
+    valid_instants = (
+        tuple(instant.requested for instant in timeline.filter_completed())
+        if needs_commit_check
+        else None
+    )
+    timeline_start = timeline.blocks_start if needs_commit_check else None
     return [
         FileGroupHandle(
             storage,
             slice_.base.path if slice_.base else None,
             tuple(log.path for log in slice_.logs),
-            valid,
-            start,
+            valid_instants,
+            timeline_start,
         )
         for slice_ in slices
     ]
 
 
-def open_together(groups: Sequence[FileGroupHandle]) -> _native.MetadataPartition:
+def open_groups(groups: Sequence[FileGroupHandle]) -> _native.MetadataPartition:
     """Open the records of all file groups of a partition, in which a hash locates each key."""
     first = groups[0]
     return _native.MetadataPartition(

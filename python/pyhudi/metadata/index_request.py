@@ -15,7 +15,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.index_definitions import SECONDARY_INDEX
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-_EXPRESSION_KINDS = (COLUMN_STATS, BLOOM_FILTERS)
+_EXPRESSION_TYPES = (COLUMN_STATS, BLOOM_FILTERS)
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class IndexRequest:
     def __post_init__(self) -> None:
         """Raise `ConfigError` for arguments that exclude each other."""
         index_type = self.index_type
-        if self.function is not None and index_type not in _EXPRESSION_KINDS:
+        if self.function is not None and index_type not in _EXPRESSION_TYPES:
             msg = f"the index {index_type} takes no function"
-            raise ConfigError(msg, hint=f"One of {', '.join(_EXPRESSION_KINDS)} does.")
+            raise ConfigError(msg, hint=f"One of {', '.join(_EXPRESSION_TYPES)} does.")
         if not self.is_named and (self.name is not None or self.options):
             msg = f"the index {index_type} takes neither a name nor options"
             raise ConfigError(msg, hint="Give a function for an expression index.")
         if self.partitioned and index_type != RECORD_INDEX:
-            msg = f"the index {index_type} is not one by data partition"
-            raise ConfigError(msg)
+            msg = f"the index {index_type} cannot be partitioned"
+            raise ConfigError(msg, hint=f"Only {RECORD_INDEX} can.")
 
     def name_for(self, config: TableConfig) -> str:
         """Return the name of a named index.
@@ -52,10 +52,12 @@ class IndexRequest:
             msg = f"tables of version {config.version.code} have no index {self.index_type!r}"
             raise UnsupportedTableFeature(msg, hint="Upgrade the table first.")
         if self.name is None or not _NAME.fullmatch(self.name):
-            msg = f"an index of this kind needs a name of letters, digits and _, not {self.name!r}"
+            msg = (
+                f"index {self.index_type} needs a name of letters, digits and _, got {self.name!r}"
+            )
             raise ConfigError(msg)
         if len(self.columns) != 1:
-            msg = f"an index of this kind is over one column, not over {len(self.columns)}"
+            msg = f"index {self.index_type}: expected one column, got {len(self.columns)}"
             raise ConfigError(msg)
         return self.name
 

@@ -20,7 +20,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.new_file_groups import group_id
 from pyhudi.metadata.reader import open_config
-from pyhudi.metadata.record_tasks import Recording, RecordTask, record_schema
+from pyhudi.metadata.record_tasks import RecordTask, RecordTaskContext, record_schema
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.listing import GivenFiles, list_files
@@ -90,12 +90,12 @@ class Source:
     @property
     def last_instant(self) -> str:
         """The newest completed instant, `NO_INSTANT` in a new table."""
-        done = self.table.timeline.filter_completed()
-        return max((instant.requested for instant in done), default=NO_INSTANT)
+        completed = self.table.timeline.filter_completed()
+        return max((instant.requested for instant in completed), default=NO_INSTANT)
 
-    def recording(self, groups: Mapping[str, int]) -> Recording:
+    def task_context(self, groups: Mapping[str, int]) -> RecordTaskContext:
         """Return what tasks share. groups: numbers of file groups by metadata partition."""
-        return Recording(self.table.storage, self._record_schema, groups)
+        return RecordTaskContext(self.table.storage, self._record_schema, groups)
 
     @cached_property
     def _record_schema(self) -> str:
@@ -112,10 +112,10 @@ class Source:
         """Return numbers of records, in the order of the slices."""
         return self.table.engine.run(count_rows, self.reads(), label="count records")
 
-    def portions(self, records: int, groups: int, record_bytes: int = RECORD_BYTES) -> int:
+    def rounds(self, records: int, groups: int, record_bytes: int = RECORD_BYTES) -> int:
         """Return in how many rounds the records of keys or values are written."""
-        portions = -(-records * record_bytes // self.memory)
-        return min(max(portions, 1), max(groups, 1))
+        rounds = -(-records * record_bytes // self.memory)
+        return min(max(rounds, 1), max(groups, 1))
 
 
 def count_rows(task: ReadTask, _attempt: Attempt) -> int:
@@ -135,7 +135,7 @@ class InitialPartition:
     groups: int
     """The number of its file groups, which never changes."""
     tasks: Sequence[RecordTask]
-    portions: int = 1
+    rounds: int = 1
     """The number of rounds in which its file groups are written, so that each fits in memory."""
     records: int | None = None
     """Rows of which it has a record each, if their keys are unique; None if that is unknown."""
@@ -149,23 +149,23 @@ class InitialPartition:
             return self.ids
         return tuple(group_id(self.name, number) for number in range(self.groups))
 
-    def turns(self) -> Iterator[list[PortionTask]]:
+    def task_rounds(self) -> Iterator[list[RoundTask]]:
         """Yield the tasks of each round: all, each with the records of that round's groups."""
-        for turn in range(self.portions):
-            groups = range(turn, self.groups, self.portions)
+        for round_number in range(self.rounds):
+            groups = range(round_number, self.groups, self.rounds)
             routes = tuple(f"{self.name}/{number}" for number in groups)
-            yield [PortionTask(task, routes) for task in self.tasks]
+            yield [RoundTask(task, routes) for task in self.tasks]
 
 
 @dataclass(frozen=True)
-class PortionTask:
+class RoundTask:
     """Return those records of a task that go to some file groups; others may be among them."""
 
     task: RecordTask
     routes: tuple[str, ...]
 
 
-def derive_initial(task: PortionTask) -> Iterator[pa.RecordBatch]:
+def initial_record_rows(task: RoundTask) -> Iterator[pa.RecordBatch]:
     """Return the record rows of a task."""
     routes = pa.array(task.routes, pa.string())
     for batch in task.task.rows():

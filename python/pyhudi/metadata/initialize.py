@@ -22,7 +22,7 @@ from pyhudi.config.actions import DELTA_COMMIT, INDEXING, Instant
 from pyhudi.config.file_names import PARTITION_METADATA_PREFIX
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.config.timeline_layout import META_FOLDER
@@ -37,9 +37,14 @@ from pyhudi.metadata.initial_records import (
     NO_INSTANT,
     InitialPartition,
     Source,
-    derive_initial,
+    initial_record_rows,
 )
-from pyhudi.metadata.new_file_groups import StartTarget, start_log, store_start_log, write_base
+from pyhudi.metadata.new_file_groups import (
+    FirstFilesTarget,
+    first_log_path,
+    store_first_log,
+    write_base,
+)
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import in_order, new_definitions, partition_types_of
 from pyhudi.metadata.record_tasks import RECORD_ROWS, record_schema
@@ -92,8 +97,8 @@ def initialize_partitions(
         **(definitions or {}),
     }
     existing = index_definitions(data.storage, config)
-    defined = {**existing, **parse_definitions(added)}
-    source = Source(data, options, defined, memory)
+    definitions_after = {**existing, **parse_definitions(added)}
+    source = Source(data, options, definitions_after, memory)
     before = TableConfig.load(data.storage, data.clock)
     # A build takes long. A writer that lost the lock would remove what another writer built.
     data.lock_manager.check_held()
@@ -103,15 +108,15 @@ def initialize_partitions(
         data.lock_manager.check_held()
         metadata_table = metadata_table.reload()
         partition = partition_type.initial(source, name)
-        indexed = PartitionBuild(data, metadata_table, partition, source).execute()
+        records = PartitionBuild(data, metadata_table, partition, source).execute()
         if partition.records is not None:
-            uniqueness = key_uniqueness_property(data.timeline, unique=indexed == partition.records)
+            uniqueness = key_uniqueness_property(data.timeline, unique=records == partition.records)
     data.lock_manager.check_held()
     changes = change_definitions(data.storage, config, added)
     changes[names.METADATA_PARTITIONS] = ",".join(sorted((*existing_partitions, *requested)))
     changes.update(uniqueness)
     # Fails if another writer took the build over and changed the properties.
-    return before.update(data.storage, changes, data.clock, removed=(UNFINISHED,))
+    return before.update(data.storage, changes, data.clock, removed=(PENDING_OPERATION,))
 
 
 def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
@@ -125,14 +130,14 @@ def check_can_start(config: TableConfig, pending: Sequence[Instant]) -> None:
         raise CommitConflict(msg, hint="Complete it first.")
 
 
-def _clear_failed_attempt(data: TableSnapshot, listed: Sequence[str]) -> TableSnapshot:
+def _clear_failed_attempt(data: TableSnapshot, existing: Sequence[str]) -> TableSnapshot:
     """Return the metadata table without leftovers of a failed attempt; create it if missing."""
-    if not listed:
+    if not existing:
         _create_table(data)
         return open_metadata_table(data)
     metadata_table = open_metadata_table(data)
     folders = metadata_table.storage.list_dir("")[0]
-    leftover = [folder for folder in folders if folder not in {META_FOLDER, *listed}]
+    leftover = [folder for folder in folders if folder not in {META_FOLDER, *existing}]
     clear_partitions(data.storage, leftover, data.lock_manager)
     for instant in metadata_table.timeline.pending(DELTA_COMMIT):
         if _is_initial(instant.requested):
@@ -147,7 +152,7 @@ def _is_initial(time: str) -> bool:
 
 def _create_table(data: TableSnapshot) -> None:
     remove_metadata_table(data.storage, data.lock_manager)
-    make_table(data.storage.below(FOLDER), own_config(data.config), data.clock)
+    make_table(data.storage.below(FOLDER), metadata_config(data.config), data.clock)
 
 
 @dataclass(frozen=True)
@@ -178,12 +183,12 @@ class PartitionBuild:
         return PendingInstant(self.metadata_table, self.time or self._instant(), DELTA_COMMIT)
 
     @cached_property
-    def target(self) -> StartTarget:
+    def target(self) -> FirstFilesTarget:
         """The settings shared by the writers of its first files."""
         table = self.metadata_table
         schema = record_schema(table.config.version.metadata_schema)
         name, ids = self.partition.name, self.partition.file_ids
-        return StartTarget(table.storage, name, self.delta.time, schema, ids)
+        return FirstFilesTarget(table.storage, name, self.delta.time, schema, ids)
 
     def _instant(self) -> str:
         """Return the first instant that was never used (`generateUniqueInstantTime`)."""
@@ -211,21 +216,23 @@ class PartitionBuild:
     def write_files(self) -> list[WriteStat]:
         """Write a log file without records for each file group, and base files with the records."""
         target = self.target
-        paths = [start_log(target, number) for number in range(self.partition.groups)]
-        target.storage.run_concurrently(*(partial(store_start_log, target, path) for path in paths))
+        paths = [first_log_path(target, number) for number in range(self.partition.groups)]
+        target.storage.run_concurrently(*(partial(store_first_log, target, path) for path in paths))
         return self._write_bases()
 
     def _write_bases(self) -> list[WriteStat]:
         target = self.target
         if not self.partition.tasks:
             return []
-        label = f"make {target.partition}"
+        label = f"build {target.partition}"
         stats: list[WriteStat] = []
-        for turn, tasks in enumerate(self.partition.turns()):
-            rows = self.metadata_table.engine.scan(derive_initial, tasks, RECORD_ROWS, label=label)
+        for round_number, tasks in enumerate(self.partition.task_rounds()):
+            rows = self.metadata_table.engine.scan(
+                initial_record_rows, tasks, RECORD_ROWS, label=label
+            )
             write = partial(write_base, target)
             stats += self.metadata_table.engine.exchange(
-                rows, "route", write, stage=STAGE + turn, label=label
+                rows, "route", write, stage=STAGE + round_number, label=label
             )
         return stats
 
@@ -237,13 +244,13 @@ class PartitionBuild:
         partition = replace(self.partition, groups=len(ids), ids=ids)
         grown = replace(self, partition=partition, time=self.delta.time)
         for group in groups:
-            store_start_log(grown.target, group.slice.logs[0].path)
+            store_first_log(grown.target, group.slice.logs[0].path)
         return grown
 
     def files_with_records(self) -> list[str]:
         """Return files of this instant with records, including those of failed attempts."""
         target = self.target
-        start = {start_log(target, number) for number in range(self.partition.groups)}
+        start = {first_log_path(target, number) for number in range(self.partition.groups)}
         files = self.metadata_table.storage.list_dir(self.partition.name)[1]
         suffixes = (f"_{target.instant}.hfile", f"_{target.instant}.log.")
         data = [file.path for file in files if any(part in file.name for part in suffixes)]
@@ -264,7 +271,7 @@ _PAYLOAD = "org.apache.hudi.metadata.HoodieMetadataPayload"
 _PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 
-def own_config(data: TableConfig) -> TableConfig:
+def metadata_config(data: TableConfig) -> TableConfig:
     """Return the configuration of a data table's new metadata table.
 
     Its properties are those that the release of the table's version writes

@@ -1,7 +1,7 @@
 """Writes the log file of one file group of the metadata table, on an engine's workers.
 
-The file groups exist since the partition was initialised, and a write only appends to them. Only
-those of a new data partition in a partitioned record index begin with the write.
+A file group exists since its partition was initialized, and a write only appends to it. Only
+a new data partition of a partitioned record index gets its file groups with the write.
 """
 
 from __future__ import annotations

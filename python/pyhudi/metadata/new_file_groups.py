@@ -17,14 +17,14 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline.commit_metadata import RuntimeStats, WriteStat
 
-START_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log file that opens a file group
+FIRST_LOG_TOKEN = "0-0-0"  # noqa: S105 - Hudi's write token of the log file that opens a file group
 
 _PREFIXES = {"column_stats": "col-stats"}
 """Prefixes of file ids that are not the partition's name with hyphens (`MetadataPartitionType`)."""
 
 
 @dataclass(frozen=True)
-class StartTarget:
+class FirstFilesTarget:
     """The arguments that the writers of a partition's first files share."""
 
     storage: Storage
@@ -43,14 +43,14 @@ def group_id(partition: str, number: int) -> str:
     return f"{prefix}-{number:04d}-0"
 
 
-def start_log(target: StartTarget, number: int) -> str:
+def first_log_path(target: FirstFilesTarget, number: int) -> str:
     """Return the path of the log file with which a file group begins."""
     file_id = target.file_ids[number]
-    return f"{target.partition}/{log_file_name(file_id, target.instant, 1, START_TOKEN)}"
+    return f"{target.partition}/{log_file_name(file_id, target.instant, 1, FIRST_LOG_TOKEN)}"
 
 
 def write_base(
-    target: StartTarget, route: str, rows: pa.Table, attempt: Attempt
+    target: FirstFilesTarget, route: str, rows: pa.Table, attempt: Attempt
 ) -> list[WriteStat]:
     """Write the base file of the file group that `route` names."""
     file_id = target.file_ids[int(route.rsplit("/", 1)[1])]
@@ -86,7 +86,7 @@ class LogTarget(Protocol):
         """The schema of the records, with meta fields."""
 
 
-def store_start_log(target: LogTarget, path: str) -> _native.LogFile:
+def store_first_log(target: LogTarget, path: str) -> _native.LogFile:
     """Store the log file with which a file group begins: the one place that creates such files."""
     return _native.write_metadata_log(
         target.storage.native,
@@ -97,7 +97,7 @@ def store_start_log(target: LogTarget, path: str) -> _native.LogFile:
     )
 
 
-def store_base(target: StartTarget, path: str, rows: pa.Table) -> _native.BaseFile:
+def store_base(target: FirstFilesTarget, path: str, rows: pa.Table) -> _native.BaseFile:
     """Store the first base file of a file group: the one place that creates such files."""
     return _native.write_metadata_base(
         target.storage.native, path, rows, avro_schema=target.avro_schema

@@ -16,7 +16,7 @@ from pyhudi.config.metadata_names import RECORD_INDEX
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.index_definitions import index_definitions
-from pyhudi.metadata.new_file_groups import START_TOKEN
+from pyhudi.metadata.new_file_groups import FIRST_LOG_TOKEN
 from pyhudi.metadata.reader import check_group_number, escape_path
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.write_tasks import FileGroup
@@ -65,16 +65,16 @@ def ranges(groups: Iterable[FileGroup]) -> dict[str, GroupRange]:
     """Return the file groups of each data partition. groups: of the record index, by file id."""
     ranges: dict[str, GroupRange] = {}
     for number, group in enumerate(groups):
-        path = _data_partition(group.slice.file_id)
-        first, many = ranges.get(path, (number, 0))
-        ranges[path] = (first, many + 1)
+        path = _data_partition_of(group.slice.file_id)
+        first, group_count = ranges.get(path, (number, 0))
+        ranges[path] = (first, group_count + 1)
     return ranges
 
 
-def _data_partition(known_id: str) -> str:
-    match = _FILE_ID.fullmatch(known_id)
+def _data_partition_of(group_file_id: str) -> str:
+    match = _FILE_ID.fullmatch(group_file_id)
     if match is None:
-        msg = f"{known_id} is not a file group of a partitioned record index"
+        msg = f"{group_file_id} is not a file group of a partitioned record index"
         raise CorruptTable(msg)
     return _ESCAPE.sub(lambda code: chr(int(code[1], 16)), match[1])
 
@@ -91,6 +91,6 @@ def new_groups(
 
 
 def _first_slice(new_id: str, instant: str) -> FileSlice:
-    name = log_file_name(new_id, instant, 1, START_TOKEN)
-    log = LogFile(RECORD_INDEX, name, new_id, instant, 1, START_TOKEN, "", 0)
+    name = log_file_name(new_id, instant, 1, FIRST_LOG_TOKEN)
+    log = LogFile(RECORD_INDEX, name, new_id, instant, 1, FIRST_LOG_TOKEN, "", 0)
     return FileSlice(RECORD_INDEX, new_id, instant, None, (log,))

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyhudi.clock import Clock
 from pyhudi.config.metadata_names import COLUMN_STATS, RECORD_INDEX
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable
@@ -29,7 +29,7 @@ from pyhudi.metadata.partition_types.registry import in_order, partition_type_of
 from pyhudi.storage.properties_file import FILE
 from pyhudi.storage.storage import Storage
 
-_NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+_PARSE_ERRORS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class PendingOperation:
     @classmethod
     def of(cls, config: TableConfig) -> PendingOperation:
         """Parse a table's properties. Raises `CorruptTable` for an invalid record."""
-        json_text = config.properties.get(UNFINISHED)
+        json_text = config.properties.get(PENDING_OPERATION)
         if not json_text:
             return cls()
         try:
             return _parse(json.loads(json_text))
-        except _NO_RECORD as error:
-            msg = f"{FILE}: {UNFINISHED} is damaged: {error!r}"
+        except _PARSE_ERRORS as error:
+            msg = f"{FILE}: {PENDING_OPERATION} is damaged: {error!r}"
             raise CorruptTable(msg, file=FILE, hint="Remove the property.") from error
 
     @property
@@ -81,7 +81,7 @@ class PendingOperation:
             **({"beside": True} if self.is_concurrent else {}),
             **({"overtaken": self.times_fenced} if self.times_fenced else {}),
         }
-        return {UNFINISHED: json.dumps(record, separators=(",", ":"))}
+        return {PENDING_OPERATION: json.dumps(record, separators=(",", ":"))}
 
     def fence(self, storage: Storage, config: TableConfig, clock: Clock) -> TableConfig:
         """Fence its writer, which may only be stalled, and return the table's new properties.
@@ -95,9 +95,9 @@ class PendingOperation:
         """Return the partitions to build that a table of this version supports."""
         if not version.writable:
             return ()
-        return in_order([name for name in self.partitions if self._stays(name, version)])
+        return in_order([name for name in self.partitions if self._exists_in(name, version)])
 
-    def _stays(self, name: str, version: TableVersion) -> bool:
+    def _exists_in(self, name: str, version: TableVersion) -> bool:
         partition_type = partition_type_of(name)
         if version.code != self.version and (partition_type is None or partition_type.has_names):
             return False
@@ -111,7 +111,7 @@ class PendingOperation:
         return parse_definitions(self.definitions).get(COLUMN_STATS)
 
     @property
-    def by_partition(self) -> bool:
+    def has_partitioned_record_index(self) -> bool:
         """Whether the record index is partitioned."""
         definition = parse_definitions(self.definitions).get(RECORD_INDEX)
         return definition is not None and definition.is_partitioned
@@ -119,14 +119,12 @@ class PendingOperation:
     @property
     def index_definitions(self) -> Definitions:
         """The definitions of secondary and expression indexes, which have names."""
-        with_names = {
+        named = {
             name
             for name in self.partitions
             if (partition_type := partition_type_of(name)) is None or partition_type.has_names
         }
-        return {
-            name: definition for name, definition in self.definitions.items() if name in with_names
-        }
+        return {name: definition for name, definition in self.definitions.items() if name in named}
 
 
 def full_rebuild(storage: Storage, config: TableConfig, heartbeat: str = "") -> PendingOperation:
@@ -163,6 +161,6 @@ def _names(values: Iterable[Any]) -> tuple[str, ...]:
 def _name(name: Any) -> str:
     """Check a name, since files are deleted below a path with that name."""
     if not isinstance(name, str) or name.startswith(".") or not name or "/" in name:
-        msg = f"{name!r} is no name"
+        msg = f"{name!r} is not a valid name"
         raise ValueError(msg)
     return name

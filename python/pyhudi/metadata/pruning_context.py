@@ -23,7 +23,7 @@ from pyhudi.config.options import ReadOptions
 from pyhudi.metadata.fallback_reader import MetadataAccess
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.slice_pruning import places_of
+from pyhudi.metadata.slice_pruning import record_locations_of
 from pyhudi.schema.key_predicates import find_allowed_values, find_record_keys
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import field_at, first_schema, is_meta
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 else:
     from pyhudi.schema import lazy_compute as pc
 
-INSTEAD = "fewer files are pruned"
+PRUNING_FALLBACK = "fewer files are pruned"
 _SCHEMA_HISTORY = ".hoodie/.schema"
 
-Look = Callable[[MetadataTable, FileSlices], "pa.BooleanArray | list[bool] | None"]
-"""Returns which slices may match; None if the index knows nothing about them."""
+SliceLookup = Callable[[MetadataTable, FileSlices], "pa.BooleanArray | list[bool] | None"]
+"""Returns which slices may match; None if the index has no information."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class PruningContext:
         return frozenset((*self.table.as_text, *self.table.config.partition_fields))
 
     @cached_property
-    def stored(self) -> list[Conjunct]:
+    def stored_conjuncts(self) -> list[Conjunct]:
         """The conditions on columns as they are stored."""
         return [
             conjunct for conjunct in self.conjuncts if conjunct[0] not in self.converted_columns
@@ -87,15 +87,15 @@ class PruningContext:
             return None
         if not (self.reads_current_snapshot and self.has_unique_keys):
             return None
-        return self.access.use(INSTEAD, lambda table: places_of(table, keys))
+        return self.access.use(PRUNING_FALLBACK, lambda table: record_locations_of(table, keys))
 
     @cached_property
     def remaining_conjuncts(self) -> list[Conjunct]:
         """The stored conditions that the record index has not decided for every slice."""
         if self.key_locations is None:
-            return self.stored
+            return self.stored_conjuncts
         keys = {RECORD_KEY, *self.table.config.record_key_fields}
-        return [conjunct for conjunct in self.stored if conjunct[0] not in keys]
+        return [conjunct for conjunct in self.stored_conjuncts if conjunct[0] not in keys]
 
     def strings(self, column: str) -> list[str] | None:
         """Return strings of a column's possible values; None if the filter does not list them."""
@@ -105,16 +105,18 @@ class PruningContext:
     def reads_current_snapshot(self) -> bool:
         """Return whether the scan reads merged rows of the current snapshot."""
         merged = not (self.request.read_optimized and self.table.config.is_merge_on_read)
-        return merged and self.table.timeline.bound is None and self.access.later is None
+        return (
+            merged and self.table.timeline.bound is None and self.access.newer_data_timeline is None
+        )
 
     @property
-    def is_custom(self) -> bool:
+    def has_custom_merge(self) -> bool:
         """Return whether merging may create values that are in no file."""
         config = self.table.config
         return config.is_merge_on_read and config.merge.mode == "CUSTOM"
 
     @cached_property
-    def bounds_hold(self) -> bool:
+    def has_stable_names(self) -> bool:
         """Return whether a column has the same name in all files: not after renames."""
         evolved = self.table.schema.evolution is not None
         return not evolved and not self.table.storage.list_dir(_SCHEMA_HISTORY)[1]
@@ -127,9 +129,9 @@ class PruningContext:
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """The table's index definitions by name."""
-        return self.access.use(INSTEAD, lambda table: table.definitions) or {}
+        return self.access.use(PRUNING_FALLBACK, lambda table: table.definitions) or {}
 
-    def had_type(self, column: str, data_type: pa.DataType) -> bool:
+    def always_had_type(self, column: str, data_type: pa.DataType) -> bool:
         """Return whether a column certainly had this type since the table was created."""
         definition = None if self._first_schema is None else field_at(self._first_schema, column)
         return is_meta(column) or (definition is not None and definition.type == data_type)
@@ -149,15 +151,15 @@ class PruningContext:
         definition = self.definitions.get(COLUMN_STATS)
         return definition is not None and definition.version > 1
 
-    def without_custom_merges(self, look: Look) -> Look:
-        """Keep all slices with something to merge, because a custom merger may change any value."""
-        if not self.is_custom:
-            return look
+    def without_custom_merges(self, lookup: SliceLookup) -> SliceLookup:
+        """Keep all slices with log files, because a custom merger may change any value."""
+        if not self.has_custom_merge:
+            return lookup
 
-        def careful(table: MetadataTable, slices: FileSlices) -> pa.BooleanArray | None:
-            keep = look(table, slices)
+        def keep_merged(table: MetadataTable, slices: FileSlices) -> pa.BooleanArray | None:
+            keep = lookup(table, slices)
             if keep is None:
                 return None
             return pc.or_(pa.array(keep, pa.bool_()), slices.native.have_logs())
 
-        return careful
+        return keep_merged

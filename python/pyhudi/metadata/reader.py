@@ -32,12 +32,12 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.consistency import (
     check_files,
-    check_not_behind,
+    check_not_stale,
     find_writes_since,
-    is_original,
+    is_initial_time,
     may_be_ahead,
 )
-from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, handles_of, open_groups
 from pyhudi.metadata.index_definitions import IndexDefinition, index_definitions
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -54,7 +54,7 @@ _PLANNED_ON: WeakKeyDictionary[Timeline, MetadataTable] = WeakKeyDictionary()
 
 _GROUP_NUMBER = re.compile(r"-(\d{4,})(?:-0)?$")
 
-_PARSED = 64
+_CACHED_CONFIGS = 64
 """Number of cached properties: each commit reads those of its metadata table twice."""
 
 _FEW_KEYS = 32
@@ -89,7 +89,7 @@ class MetadataTable:
         opened: an earlier instance from just before. files: lists its files. for_write: ignore what
         started since the data table's timeline was loaded; readers use `may_be_ahead`.
         partitioned_index: whether its record index is partitioned; None to read the definitions.
-        Raises `CorruptTable` if it is missing, damaged or behind the data table.
+        Raises `CorruptTable` if it is missing, damaged or out of date.
         """
         self._data_storage = storage
         self._data_config = config
@@ -111,7 +111,7 @@ class MetadataTable:
             pending |= find_writes_since(timeline, metadata)
         self._timeline = metadata.with_reopened(pending) if pending else metadata
         self._listed = metadata
-        check_not_behind(timeline, self._timeline)
+        check_not_stale(timeline, self._timeline)
         self.may_be_ahead: bool = may_be_ahead(timeline.uncut, metadata)
         """Whether it may have commits that the data table's timeline does not."""
         self._opened: dict[str, _native.MetadataPartition] = {}
@@ -151,8 +151,8 @@ class MetadataTable:
         """Open the records of one of its partitions."""
         if name not in self._opened:
             groups = self._groups_of(name)
-            none = _native.MetadataPartition(self._storage.native, [])
-            self._opened[name] = open_together(groups) if groups else none
+            empty = _native.MetadataPartition(self._storage.native, [])
+            self._opened[name] = open_groups(groups) if groups else empty
         return self._opened[name]
 
     def locations(self, keys: Sequence[str]) -> list[pa.RecordBatch]:
@@ -182,7 +182,7 @@ class MetadataTable:
     def record_index_of_partition(self, path: str) -> _native.MetadataPartition | None:
         """Return the record index of one data partition; None if it has none."""
         groups = self._groups_of(RECORD_INDEX, path)
-        return open_together(groups) if groups else None
+        return open_groups(groups) if groups else None
 
     def file_groups(self, name: str, path: str | None = None) -> list[FileGroupHandle]:
         """Return the file groups of one of its partitions by number, each to be opened by itself.
@@ -199,14 +199,14 @@ class MetadataTable:
                 _check_numbers(name, ids)
         else:
             _check_numbers(name, slices)
-        return groups_of(self._storage, self._config, self._timeline, slices)
+        return handles_of(self._storage, self._config, self._timeline, slices)
 
     def base_files(self, name: str) -> list[tuple[Storage, str]]:
         """Return the base files of one of its partitions, each with the storage of its path."""
         bases = (slice_.base for slice_ in self._slices(name))
         return [(self._storage, base.path) for base in bases if base is not None]
 
-    def check_same(self, *, is_reused: bool) -> None:
+    def check_not_rebuilt(self, *, is_reused: bool) -> None:
         """Raise `CorruptTable` if another writer has rebuilt it, or a part of it, since.
 
         First files have names that recur, and instants before the timeline's start, which count as
@@ -215,17 +215,17 @@ class MetadataTable:
 
         is_reused: it was read before.
         """
-        request = self._groups.values() if is_reused else [self._groups_of(FILES)]
-        groups = [group for groups in request for group in groups if _has_first_files(group)]
+        group_lists = self._groups.values() if is_reused else [self._groups_of(FILES)]
+        groups = [group for groups in group_lists for group in groups if _has_first_files(group)]
         times = {time for group in groups for time in group.instants}
         if not times:
             return
-        now, then = Timeline.load(self._storage, self._config), self._listed
-        if any(now.completion_time(time) != then.completion_time(time) for time in times):
+        current, opened = Timeline.load(self._storage, self._config), self._listed
+        if any(current.completion_time(time) != opened.completion_time(time) for time in times):
             raise CorruptTable(f"{FOLDER} was rebuilt since it was opened")
         # What was built and archived since looks like what was archived before.
-        is_moved = now.first_active != then.first_active
-        if is_moved and any(map(then.is_before_start, times)):
+        start_changed = current.first_active != opened.first_active
+        if start_changed and any(map(opened.is_before_start, times)):
             raise CorruptTable(f"{FOLDER} was archived since it was opened")
 
     def check_groups(self, name: str) -> None:
@@ -238,7 +238,9 @@ class MetadataTable:
         """Return the paths of the data table's partitions, sorted."""
         records = self.partition(FILES).files([ALL_PARTITIONS])
         live = zip(records["name"].to_pylist(), records["is_deleted"].to_pylist(), strict=True)
-        return sorted("" if name == NO_PATH else name for name, deleted in live if not deleted)
+        return sorted(
+            "" if name == NO_PATH else name for name, is_deleted in live if not is_deleted
+        )
 
     def add_data_files(
         self, builder: _native.FileGroupsBuilder, partitions: Iterable[str]
@@ -255,15 +257,19 @@ class MetadataTable:
         columns = (
             records[name].to_pylist() for name in ("partition", "name", "size", "is_deleted")
         )
-        for key, name, size, deleted in zip(*columns, strict=True):
-            if not deleted:
+        for key, name, size, is_deleted in zip(*columns, strict=True):
+            if not is_deleted:
                 path = paths[key]
                 files[path].append(Entry(f"{path}/{name}" if path else name, size, 0))
         return files
 
-    def find_unlisted(self, listed: _native.FileGroups, wanted: Callable[[str], bool]) -> list[str]:
+    def find_unlisted(
+        self, listed: _native.FileGroups, includes_partition: Callable[[str], bool]
+    ) -> list[str]:
         """Return paths of files of some data partitions that are not among listed ones."""
-        partitions = {path or NO_PATH: path for path in self.data_partitions() if wanted(path)}
+        partitions = {
+            path or NO_PATH: path for path in self.data_partitions() if includes_partition(path)
+        }
         return listed.absent_of(self.partition(FILES), partitions)
 
     @staticmethod
@@ -319,14 +325,14 @@ def open_config(storage: Storage) -> TableConfig:
     return _parse_config(data)
 
 
-@lru_cache(_PARSED)
+@lru_cache(_CACHED_CONFIGS)
 def _parse_config(data: bytes) -> TableConfig:
     return TableConfig.parse(data, f"{FOLDER}/{PROPERTIES}")
 
 
 def _has_first_files(group: FileGroupHandle) -> bool:
     """Return whether a file group has only the files that it was built with."""
-    return all(map(is_original, group.instants))
+    return all(map(is_initial_time, group.instants))
 
 
 def _check_numbers(name: str, slices: Iterable[FileSlice]) -> None:

@@ -1,7 +1,7 @@
-"""Finds the keys that were added to or left a file group, in the tasks of the record index.
+"""Finds the keys that a commit adds to a file group or removes from it, for the record index.
 
-Rows that were only updated stay. `partition_types/record_index.py` selects the files and slices to
-read.
+Rows that were only updated keep their location. `partition_types/record_index.py` selects the files
+and slices to read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
     from pyhudi.schema import lazy_compute as pc  # Reading imports this module.
 
 _BATCH_KEYS = 128 * 1024
-"""Keys are grouped by file group of the index for this many at a time, which copies them."""
+"""Number of keys that are grouped by file group of the index at a time, which copies them."""
 
 Ranges = Mapping[str, GroupRange]
 """The file groups of each data partition, in a partitioned record index."""
@@ -49,15 +49,16 @@ class KeysTask(RecordTask):
     before: ReadTask | None = None
     """The slice that was rewritten, in a table with log files."""
     after: ReadTask | None = None
-    """The slice with the new log files, if those may delete; else all of their keys were added."""
-    gained_at: str | None = None
-    """If no key left a base file that was rewritten: the instant of its new rows."""
-    gains: bool = True
+    """The slice with the new log files, if those may contain deletes; else all of their keys were
+    added."""
+    added_at: str | None = None
+    """If no key was removed from a base file that was rewritten: the instant of its new rows."""
+    may_add: bool = True
     """Whether keys may have been added to a base file that was rewritten."""
     ranges: Ranges | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield a record for each key that was added or left."""
+        """Yield a record for each key that was added or removed."""
         yield from _location_records(self, *_find_changed_keys(self))
 
 
@@ -82,49 +83,51 @@ class SliceTask(RecordTask):
 def _location_records(
     task: KeysTask | SliceTask, added: pa.Array[Any], removed: pa.Array[Any]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield records of keys that were added to a file group, and of keys that left it.
+    """Yield records of keys that were added to a file group, and of keys that were removed.
 
-    A data partition that is not in the index has nothing to lose.
+    A data partition that is not in the index has no record to remove.
     """
-    place = task.read.slice if isinstance(task, SliceTask) else task
+    location = task.read.slice if isinstance(task, SliceTask) else task
     ranges = task.ranges
-    if ranges is not None and place.partition not in ranges and not len(added):
+    if ranges is not None and location.partition not in ranges and not len(added):
         return
     for start in range(0, max(len(added), len(removed)), _BATCH_KEYS):
-        yield task.recording.recorder().locations(
-            place.partition,
-            place.file_id,
+        yield task.task_context.record_builder().locations(
+            location.partition,
+            location.file_id,
             task.instant_ms,
             added=added.slice(start, _BATCH_KEYS),
             removed=removed.slice(start, _BATCH_KEYS),
-            groups=None if ranges is None else ranges[place.partition],
+            groups=None if ranges is None else ranges[location.partition],
         )
 
 
 def _find_changed_keys(task: KeysTask) -> tuple[pa.Array[Any], pa.Array[Any]]:
-    """Return keys whose records were added to the file group, and keys whose records left it."""
+    """Return the keys that were added to the file group, and those that were removed."""
     if task.base is None:
         logs = list(task.logs)
         if task.after is None:
             keys = _keys(task, None, logs)
             return keys, keys.slice(0, 0)
-        touched = _column(_native.read_log_keys(task.recording.storage.native, logs)).unique()
-        live = _standing(task.after, touched)
-        return live, _without(touched, live)
-    if task.previous is not None and task.gained_at is None and not task.gains:
+        changed_keys = _column(
+            _native.read_log_keys(task.task_context.storage.native, logs)
+        ).unique()
+        live = _keys_with_record(task.after, changed_keys)
+        return live, _exclude_keys(changed_keys, live)
+    if task.previous is not None and task.added_at is None and not task.may_add:
         before, after = (_read_keys(task, base, []) for base in (task.previous, task.base))
-        lost = _native.lost_keys(before, after)
-        return lost.slice(0, 0), lost
-    old = _read_keys_before(task)
-    if old is None:
+        removed = _native.lost_keys(before, after)
+        return removed.slice(0, 0), removed
+    keys_before = _read_keys_before(task)
+    if keys_before is None:
         new = _keys(task, task.base, [])
         return new, new.slice(0, 0)
-    if task.gained_at is not None:
-        written = _read_written_keys(task, task.base, task.gained_at)
-        return written.filter(pc.invert(_is_member(written, old))), written.slice(0, 0)
-    before, new = _concat(old), _keys(task, task.base, [])
-    removed = _without(before, new)
-    return (_without(new, before) if task.gains else removed.slice(0, 0)), removed
+    if task.added_at is not None:
+        written = _read_written_keys(task, task.base, task.added_at)
+        return written.filter(pc.invert(_is_member(written, keys_before))), written.slice(0, 0)
+    before, new = _concat(keys_before), _keys(task, task.base, [])
+    removed = _exclude_keys(before, new)
+    return (_exclude_keys(new, before) if task.may_add else removed.slice(0, 0)), removed
 
 
 def _read_keys_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
@@ -135,10 +138,10 @@ def _read_keys_before(task: KeysTask) -> Iterator[pa.Array[Any]] | None:
 
 
 def _read_written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]:
-    """Return keys of the rows with the write's own time: usually few of a large file."""
+    """Return keys of the rows with the write's own time: usually few rows of a large file."""
     times = pa.array([instant], pa.string())
     rows, _ = _native.read_slice(
-        task.recording.storage.native,
+        task.task_context.storage.native,
         base=base,
         logs=[],
         schema=task.schema,
@@ -150,7 +153,7 @@ def _read_written_keys(task: KeysTask, base: str, instant: str) -> pa.Array[Any]
     return _concat(own)
 
 
-def _standing(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
+def _keys_with_record(slice_: ReadTask, keys: pa.Array[Any]) -> pa.Array[Any]:
     """Return those of the keys that have a record in a slice."""
     return keys.filter(_is_member(keys, (batch.column(0) for batch in read_task(slice_))))
 
@@ -165,7 +168,7 @@ def _key_batches(task: KeysTask, base: str | None, logs: list[str]) -> Iterator[
 
 def _read_keys(task: KeysTask, base: str | None, logs: list[str]) -> _native.BatchReader:
     return _native.read_keys(
-        task.recording.storage.native, base=base, logs=logs, schema=task.schema
+        task.task_context.storage.native, base=base, logs=logs, schema=task.schema
     )
 
 
@@ -174,11 +177,11 @@ def _column(reader: Iterable[pa.RecordBatch]) -> pa.Array[Any]:
 
 
 def _concat(parts: Iterable[pa.Array[Any]]) -> pa.Array[Any]:
-    held = list(parts)
-    return pa.concat_arrays(held) if held else pa.array([], pa.string())
+    arrays = list(parts)
+    return pa.concat_arrays(arrays) if arrays else pa.array([], pa.string())
 
 
-def _without(keys: pa.Array[Any], parts: pa.Array[Any]) -> pa.Array[Any]:
+def _exclude_keys(keys: pa.Array[Any], parts: pa.Array[Any]) -> pa.Array[Any]:
     return keys.filter(pc.invert(_is_member(keys, [parts])))
 
 

@@ -28,7 +28,7 @@ RECORD_ROWS = pa.schema(
     ]
 )
 """Partition and number of the file group (`files/0`), key of the record, and the record in Avro;
-null deletes the record. Where `keys` is not null it has many keys packed, each with that value
+null deletes the record. If `keys` is not null, it packs many keys with the same value
 (`rust/metadata/src/write/packed_keys.rs`), and `key` is empty."""
 
 
@@ -40,7 +40,7 @@ def record_schema(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordTaskContext:
     """The arguments that all tasks of one commit share."""
 
     storage: Storage
@@ -53,8 +53,8 @@ class Recording:
     @classmethod
     def of(
         cls, storage: Storage, metadata: TableConfig, groups: Mapping[str, Sequence[object]]
-    ) -> Recording:
-        """Return it for a table.
+    ) -> RecordTaskContext:
+        """Return the context for a table.
 
         metadata: the configuration of the metadata table, which can have a newer version than the
         data table: `run_clustering` of Hudi 1.2.0 upgrades the metadata table of version 8 alone.
@@ -63,22 +63,22 @@ class Recording:
         counts = {name: len(group) for name, group in groups.items()}
         return cls(storage, record_schema(metadata.version.metadata_schema), counts)
 
-    def recorder(self) -> _native.MetadataRecorder:
+    def record_builder(self) -> _native.MetadataRecorder:
         """Return the builder of records."""
         return _native.MetadataRecorder(self.avro_schema, self.groups)
 
 
 @dataclass(frozen=True)
 class RecordTask(ABC):
-    """A part of the changes of the metadata table. Picklable."""
+    """A part of the changes of the metadata table. It is pickled for workers."""
 
-    recording: Recording
+    task_context: RecordTaskContext
 
     @abstractmethod
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield its record rows."""
 
 
-def derive(task: RecordTask) -> Iterator[pa.RecordBatch]:
+def derive_rows(task: RecordTask) -> Iterator[pa.RecordBatch]:
     """Yield the record rows of a task, on the worker that runs it."""
     return task.rows()

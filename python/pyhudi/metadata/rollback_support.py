@@ -30,16 +30,22 @@ def can_roll_back(data: TableSnapshot, targets: Collection[str]) -> bool:
         return True
     metadata_table = open_metadata_table(data)
     oldest = min(targets)
-    there = {instant.requested for instant in data.timeline.instants}
+    existing = {instant.requested for instant in data.timeline.instants}
     if metadata_table.timeline.pending(RESTORE):
         return False
-    if any(target not in there and delta_commit(metadata_table, target) for target in targets):
+    if any(target not in existing and delta_commit(metadata_table, target) for target in targets):
         return False
     if _log_compactions_since(metadata_table, oldest):
         return False
     groups = groups_by_partition(metadata_table, partitions)
-    bases = {group.slice.base_instant for of in groups.values() for group in of}
-    return all(_was_complete(metadata_table, base, oldest, data) for base in bases)
+    base_instants = {
+        group.slice.base_instant
+        for groups_of_partition in groups.values()
+        for group in groups_of_partition
+    }
+    return all(
+        _was_complete(metadata_table, base_instant, oldest, data) for base_instant in base_instants
+    )
 
 
 def _log_compactions_since(metadata_table: TableSnapshot, time: str) -> bool:
@@ -51,7 +57,9 @@ def _log_compactions_since(metadata_table: TableSnapshot, time: str) -> bool:
     )
 
 
-def _was_complete(metadata_table: TableSnapshot, base: str, time: str, data: TableSnapshot) -> bool:
+def _was_complete(
+    metadata_table: TableSnapshot, base_instant: str, time: str, data: TableSnapshot
+) -> bool:
     """Return whether the slices of an instant were written before a time of the table.
 
     Up to table version 6 the name of a compaction shows it. The files' modification times, which
@@ -59,10 +67,12 @@ def _was_complete(metadata_table: TableSnapshot, base: str, time: str, data: Tab
     """
     timeline = metadata_table.timeline
     try:
-        completed = timeline.completion_time(base) or timeline.archive.completion_time(base)
+        completed = timeline.completion_time(base_instant) or timeline.archive.completion_time(
+            base_instant
+        )
         if timeline.completes_in_names:
             return completed < time
-        written = parse_instant(completed, metadata_table.config.timezone)
-        return base < time and written < parse_instant(time, data.config.timezone)
+        written_at = parse_instant(completed, metadata_table.config.timezone)
+        return base_instant < time and written_at < parse_instant(time, data.config.timezone)
     except (HistoryUnavailable, ConfigError):
         return False

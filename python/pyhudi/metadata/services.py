@@ -19,8 +19,8 @@ from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions, HistoryOptions
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import MetadataTableWarning, without_hint
-from pyhudi.metadata.consistency import is_ordinary
-from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of
+from pyhudi.metadata.consistency import has_data_instant
+from pyhudi.metadata.file_group_handle import FileGroupHandle, handles_of
 from pyhudi.metadata.index_definitions import definitions_path
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import record_schema
@@ -60,19 +60,20 @@ _CLEAN_SUFFIX = "002"
 """The same for a clean."""
 
 
-def run_services(data: TableSnapshot, synced: TableSnapshot | None = None) -> None:
+def run_services(data: TableSnapshot, synced_table: TableSnapshot | None = None) -> None:
     """Run the services that are due. The commit is complete, so a failure is a warning.
 
     A later commit, by pyhudi or by Apache Hudi, runs what failed.
 
-    synced: the metadata table right after the commit, if the critical section has lasted since.
+    synced_table: the metadata table right after the commit, if the critical section has lasted
+    since.
     """
     if FILES not in data.config.metadata_partitions:
         return
     try:
         options = MetadataOptions.of(data.options)
-        if synced is None or _may_be_due(data, synced, options):
-            _run(data, synced or open_metadata_table(data), options)
+        if synced_table is None or _may_be_due(data, synced_table, options):
+            _run(data, synced_table or open_metadata_table(data), options)
     except Exception as error:  # noqa: BLE001  an error would say that the commit failed
         cause = without_hint(error)
         warn(
@@ -87,7 +88,7 @@ def _run(data: TableSnapshot, metadata_table: TableSnapshot, options: MetadataOp
     remove_staged(
         metadata_table.storage, metadata_table.timeline.other_entries[1], metadata_table.clock
     )
-    if compaction.complete_pending(metadata_table, record_compaction()):
+    if compaction.complete_pending(metadata_table, metadata_compaction()):
         metadata_table = metadata_table.reload()
     if cleaning.complete_pending(metadata_table):
         metadata_table = metadata_table.reload()
@@ -109,7 +110,7 @@ def _may_be_due(
     policy = _archiving_policy(data, options, lambda _: _oldest(data.timeline))
     return (
         is_compaction_due(metadata_table, options.compact_after)
-        or _clean_horizon(timeline) is not None
+        or _earliest_commit_to_retain(timeline) is not None
         or archiving.has_due_instants(metadata_table, policy)
     )
 
@@ -130,37 +131,45 @@ def _archiving_policy(
     )
 
 
-def _clean_horizon(timeline: Timeline) -> Instant | None:
+def _earliest_commit_to_retain(timeline: Timeline) -> Instant | None:
     """Return the earliest commit that a clean retains; None if none is due."""
-    horizon = oldest_retained(timeline, RETAINED)
-    if horizon is None or _is_just_compacted(timeline) or not _has_outdated(timeline, horizon):
+    earliest_retained = oldest_retained(timeline, RETAINED)
+    if (
+        earliest_retained is None
+        or _is_just_compacted(timeline)
+        or not _has_superseded_slices(timeline, earliest_retained)
+    ):
         return None
-    return horizon
+    return earliest_retained
 
 
 def _clean(data: TableSnapshot, metadata_table: TableSnapshot) -> str | None:
     instant = _service_instant(metadata_table, _CLEAN_SUFFIX)
-    horizon = _clean_horizon(metadata_table.timeline)
-    if instant is None or horizon is None:
+    earliest_retained = _earliest_commit_to_retain(metadata_table.timeline)
+    if instant is None or earliest_retained is None:
         return None
-    return cleaning.clean(metadata_table, horizon, instant, data.config.metadata_partitions)
+    return cleaning.clean(
+        metadata_table, earliest_retained, instant, data.config.metadata_partitions
+    )
 
 
-def _has_outdated(timeline: Timeline, horizon: Instant) -> bool:
+def _has_superseded_slices(timeline: Timeline, earliest_retained: Instant) -> bool:
     """Return whether a compaction may have superseded slices since the last clean.
 
     Without this check, each commit would list the whole table. Slices that it misses are cleaned
     after the next compaction.
     """
     compactions = timeline.filter_completed(COMMIT)
-    outdated = [
-        instant.requested for instant in compactions if instant.requested <= horizon.requested
+    superseded = [
+        instant.requested
+        for instant in compactions
+        if instant.requested <= earliest_retained.requested
     ]
     clean = next(reversed(timeline.filter_completed(CLEAN)), None)
-    if not outdated or clean is None:
-        return bool(outdated)
+    if not superseded or clean is None:
+        return bool(superseded)
     earlier = oldest_retained(timeline.until(clean.requested), RETAINED)
-    return earlier is None or earlier.requested < outdated[-1]
+    return earlier is None or earlier.requested < superseded[-1]
 
 
 def _is_just_compacted(timeline: Timeline) -> bool:
@@ -188,7 +197,7 @@ def _compact(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
         timeline = zombie_commits.load_timeline(data)
         current = _without_rolled_back_commits(timeline, metadata_table)
         instant = _service_instant(current, _COMPACTION_SUFFIX)
-        if instant is None or _must_wait(timeline, current):
+        if instant is None or _must_wait_for_pending(timeline, current):
             return current is not metadata_table
         files = ListedOnce(storage)
         opened = MetadataTable(
@@ -200,7 +209,7 @@ def _compact(data: TableSnapshot, metadata_table: TableSnapshot) -> bool:
     slices = compaction.slices_with_logs(
         FileSystemView(storage, config, current.timeline, partitions, files)
     )
-    compacted = compaction.compact(current, record_compaction(), slices, instant)
+    compacted = compaction.compact(current, metadata_compaction(), slices, instant)
     return compacted is not None or current is not metadata_table
 
 
@@ -222,7 +231,7 @@ def _without_rolled_back_commits(
         delta.requested
         for delta in metadata_table.timeline.filter_completed(DELTA_COMMIT)
         if delta.requested > first and delta.requested not in existing
-        if is_ordinary(delta.requested) and was_rolled_back(timeline, delta.requested)
+        if has_data_instant(delta.requested) and was_rolled_back(timeline, delta.requested)
     ]
     for target in targets:
         remove_delta_commit(metadata_table, target)
@@ -233,28 +242,31 @@ def _without_rolled_back_commits(
     return metadata_table
 
 
-def is_compaction_due(table: TableSnapshot, deltas: int) -> bool:
+def is_compaction_due(table: TableSnapshot, delta_commits: int) -> bool:
     """Return whether enough delta commits completed since the last compaction.
 
     No compaction is due while one is pending, including a log compaction of Hudi.
     """
     timeline = table.timeline
-    if any(not i.is_completed and i.action.endswith(COMPACTION) for i in timeline.instants):
+    if any(
+        not instant.is_completed and instant.action.endswith(COMPACTION)
+        for instant in timeline.instants
+    ):
         return False
-    return len(since_compaction(timeline)) >= deltas
+    return len(since_compaction(timeline)) >= delta_commits
 
 
 def _service_instant(table: TableSnapshot, suffix: str) -> str | None:
     """Return the instant of a service that is about to start; None if no instant is possible."""
     if not table.config.version.metadata_services_have_suffixes:
         return table.generator.next()
-    deltas = table.timeline.filter_completed(DELTA_COMMIT)
-    instant = f"{deltas[-1].requested}{suffix}" if deltas else None
+    delta_commits = table.timeline.filter_completed(DELTA_COMMIT)
+    instant = f"{delta_commits[-1].requested}{suffix}" if delta_commits else None
     existing = {existing.requested for existing in table.timeline.instants}
     return None if instant in existing else instant
 
 
-def _must_wait(timeline: Timeline, metadata_table: TableSnapshot) -> bool:
+def _must_wait_for_pending(timeline: Timeline, metadata_table: TableSnapshot) -> bool:
     """Return whether a pending instant of the table may have records already.
 
     In base files they could no longer be distinguished. From table version 8 on, Hudi compacts up
@@ -264,8 +276,8 @@ def _must_wait(timeline: Timeline, metadata_table: TableSnapshot) -> bool:
 
     timeline: the data table's current one.
     """
-    deltas = metadata_table.timeline.filter_completed(DELTA_COMMIT)
-    last = deltas[-1].requested if deltas else ""
+    delta_commits = metadata_table.timeline.filter_completed(DELTA_COMMIT)
+    last = delta_commits[-1].requested if delta_commits else ""
     pending = timeline.pending()
     if metadata_table.timeline.completes_in_names:
         return any(
@@ -307,7 +319,7 @@ class CompactGroupTask:
         return self.group.storage
 
 
-def record_compaction() -> CompactionWork[CompactGroupTask]:
+def metadata_compaction() -> CompactionWork[CompactGroupTask]:
     """Return how to compact a metadata table's slices."""
     return CompactionWork(
         _tasks,
@@ -322,21 +334,21 @@ def _tasks(
 ) -> list[CompactGroupTask]:
     version = table.config.version
     schema = record_schema(version.metadata_schema)
-    groups = groups_of(table.storage, table.config, table.timeline, slices)
+    groups = handles_of(table.storage, table.config, table.timeline, slices)
     names_previous = not version.commit_metadata_as_json
     return [
-        CompactGroupTask(group, newest, instant, schema, names_previous)
-        for group, newest in zip(groups, slices, strict=True)
+        CompactGroupTask(group, slice_, instant, schema, names_previous)
+        for group, slice_ in zip(groups, slices, strict=True)
     ]
 
 
 def compact_group(task: CompactGroupTask, attempt: Attempt) -> WriteStat:
     """Write the slice's merged records. A group without records gets an empty base file."""
-    merged = task.slice
-    name = f"{merged.file_id}_{attempt.write_token}_{task.instant}.{EXTENSION}"
-    written = store_group_base(task, f"{merged.partition}/{name}")
+    slice_ = task.slice
+    name = f"{slice_.file_id}_{attempt.write_token}_{task.instant}.{EXTENSION}"
+    written = store_group_base(task, f"{slice_.partition}/{name}")
     return compaction_stat(
-        merged, written, names_previous=task.names_previous, num_update_writes=written.rows
+        slice_, written, names_previous=task.names_previous, num_update_writes=written.rows
     )
 
 

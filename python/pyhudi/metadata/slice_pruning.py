@@ -26,15 +26,17 @@ else:
     from pyhudi.schema import lazy_compute as pc
 
 
-def with_keys(table: MetadataTable, slices: FileSlices, keys: Collection[str]) -> pa.BooleanArray:
+def slices_with_keys(
+    table: MetadataTable, slices: FileSlices, keys: Collection[str]
+) -> pa.BooleanArray:
     """Prune by the record index: the locations of these keys."""
-    locations = places_of(table, keys)
+    locations = record_locations_of(table, keys)
     if locations is None:
-        return _with_keys_by_partition(table, slices, sorted(keys))
+        return _slices_with_keys_by_partition(table, slices, sorted(keys))
     return slices.in_groups(locations)
 
 
-def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
+def record_locations_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str]] | None:
     """Return partition and file id of each key's record; None for a partitioned record index."""
     definition = table.definitions.get(RECORD_INDEX)
     if definition is not None and definition.is_partitioned:
@@ -49,7 +51,7 @@ def places_of(table: MetadataTable, keys: Collection[str]) -> set[tuple[str, str
     return locations
 
 
-def _with_keys_by_partition(
+def _slices_with_keys_by_partition(
     table: MetadataTable, slices: FileSlices, keys: list[str]
 ) -> pa.BooleanArray:
     groups: list[tuple[str, str]] = []
@@ -63,7 +65,7 @@ def _with_keys_by_partition(
     return pc.or_(slices.in_groups(groups), slices.native.in_partitions(unindexed))
 
 
-def with_values(
+def slices_with_values(
     table: MetadataTable,
     slices: FileSlices,
     definition: IndexDefinition,
@@ -74,10 +76,10 @@ def with_values(
         list(values), hashed_by_value=definition.version > 1
     )
     keys = set(entries["record_key"].to_pylist())
-    return with_keys(table, slices, keys) if len(keys) <= MAX_KEYS else None
+    return slices_with_keys(table, slices, keys) if len(keys) <= MAX_KEYS else None
 
 
-def within_bounds(
+def slices_within_bounds(
     table: MetadataTable,
     slices: FileSlices,
     conjunct: Conjunct,
@@ -96,7 +98,7 @@ def within_bounds(
     return slices.native.any_file(pc.invert(exclude_by_stats(stats, conjunct)))
 
 
-def in_filters(
+def slices_in_filters(
     table: MetadataTable,
     slices: FileSlices,
     keys: Sequence[str],
@@ -104,8 +106,10 @@ def in_filters(
 ) -> pa.BooleanArray:
     """Prune by bloom filters of base files. Log files may contain any key."""
     has_logs = slices.native.have_logs()
-    bases = slices.filter(pc.invert(has_logs)).native.files()
-    answers = table.partition(partition).may_contain(bases["partition"], bases["name"], list(keys))
+    base_files = slices.filter(pc.invert(has_logs)).native.files()
+    may_contain = table.partition(partition).may_contain(
+        base_files["partition"], base_files["name"], list(keys)
+    )
     return pc.replace_with_mask(
-        has_logs, pc.invert(has_logs), pc.fill_null(answers, fill_value=True)
+        has_logs, pc.invert(has_logs), pc.fill_null(may_contain, fill_value=True)
     )

@@ -47,8 +47,8 @@ def new_statistics_columns(
     paths. Raises `ConfigError` for a column that the table does not have, `UnsupportedTableFeature`
     for one that has no bounds.
     """
-    able = [field.name for field in _able(schema, typed=typed)]
-    data_columns = [name for name in able if name not in META_COLUMNS]
+    with_bounds = [field.name for field in _columns_with_bounds(schema, typed=typed)]
+    data_columns = [name for name in with_bounds if name not in META_COLUMNS]
     for name in options.stats_columns:
         field = field_at(schema, name)
         if field is None and not within_collection(schema, name):
@@ -56,16 +56,16 @@ def new_statistics_columns(
             raise ConfigError(msg, hint=f"Its columns are {names_text(data_columns)}.")
         if field is None or not _has_correct_bounds(field.type, typed=typed):
             msg = f"{STATS_COLUMNS} names {name!r}, which has no statistics"
-            hint = "Name plain columns, or fields of structs."
+            hint = "Name columns, or fields of structs, of a type without lists and maps."
             if not typed:
                 hint += " Before version 9 times of milliseconds have none, nor have decimals of "
                 hint += f"more than {_UNTYPED_DIGITS} digits before or after the point."
             raise UnsupportedTableFeature(msg, hint=hint)
     chosen = options.stats_columns or tuple(data_columns[: options.max_stats_columns])
-    return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in able), *chosen)))
+    return tuple(dict.fromkeys((*(name for name in _ALWAYS if name in with_bounds), *chosen)))
 
 
-def column_choice_of(options: MetadataOptions) -> dict[str, str]:
+def column_selection_properties(options: MetadataOptions) -> dict[str, str]:
     """Return the properties of a new definition for a selection of columns; none for Hudi's own.
 
     Hudi reads no options of this definition, and keeps them until its own selection differs, which
@@ -78,7 +78,7 @@ def column_choice_of(options: MetadataOptions) -> dict[str, str]:
     return {}
 
 
-def with_column_choice(
+def with_column_selection(
     definition: IndexDefinition, options: MetadataOptions, schema: pa.Schema, version: TableVersion
 ) -> MetadataOptions:
     """Return the options with the selection of a definition, perhaps of another version.
@@ -130,11 +130,11 @@ def statistics_columns(definitions: Mapping[str, IndexDefinition], schema: pa.Sc
     """
     definition = definitions.get(COLUMN_STATS)
     if definition is None:
-        return pa.schema(_able(schema, typed=False))
+        return pa.schema(_columns_with_bounds(schema, typed=False))
     for name in definition.columns:
         if within_collection(schema, name):
             raise index_maintenance_error(
-                COLUMN_STATS, f"it is of {name}, which a list or map holds"
+                COLUMN_STATS, f"it is of {name}, which is inside a list or map"
             )
     fields = [(name, field_at(schema, name)) for name in definition.columns]
     named = {
@@ -168,24 +168,24 @@ def _max_first_columns(definition: IndexDefinition, schema: pa.Schema) -> int | 
     if STATS_COLUMNS in definition.options:
         return None
     if MAX_STATS_COLUMNS not in definition.options:
-        able = [field.name for field in _data_columns(schema, definition)]
-        first = [name for name in definition.columns if name in able]
-        if not first or first != able[: len(first)]:
+        with_bounds = [field.name for field in _data_columns(schema, definition)]
+        first = [name for name in definition.columns if name in with_bounds]
+        if not first or first != with_bounds[: len(first)]:
             return None
     return parse_int(definition.options, MAX_STATS_COLUMNS, default=_DEFAULT_MAX_COLUMNS)
 
 
 def _data_columns(schema: pa.Schema, definition: IndexDefinition) -> list[pa.Field[Any]]:
-    able = _able(schema, typed=definition.version > 1)
-    return [field for field in able if field.name not in META_COLUMNS]
+    with_bounds = _columns_with_bounds(schema, typed=definition.version > 1)
+    return [field for field in with_bounds if field.name not in META_COLUMNS]
 
 
-def _able(schema: pa.Schema, *, typed: bool) -> list[pa.Field[Any]]:
+def _columns_with_bounds(schema: pa.Schema, *, typed: bool) -> list[pa.Field[Any]]:
     return [field for field in schema if _has_correct_bounds(field.type, typed=typed)]
 
 
 def check_nested(config: TableConfig, columns: tuple[str, ...]) -> None:
-    """Refuse statistics of struct fields if writers of Apache Hudi fail on them.
+    """Raise `UnsupportedTableFeature` if Hudi's writers fail on statistics of struct fields.
 
     1.0.2 supports none. 1.2.0 fails on a null struct that goes into a log file
     (`AvroRecordContext.getFieldValueFromIndexedRecord`).

@@ -35,7 +35,10 @@ GroupsByPartition = dict[str, list[FileGroup]]
 
 
 def open_metadata_table(data: TableSnapshot) -> TableSnapshot:
-    """Open that of a data table, whose instants it uses. Raises `CorruptTable` if it is missing."""
+    """Open the metadata table of a data table, whose instants it uses.
+
+    Raises `CorruptTable` if it is missing.
+    """
     storage = data.storage.below(FOLDER)
     config, timeline = load_metadata(storage, data.config)
     schema = record_schema(config.version.metadata_schema)
@@ -69,7 +72,7 @@ def groups_by_partition(
 
 
 def observe(table: TableSnapshot) -> None:
-    """Make later times greater than its timeline's, whose services may be ahead of the clock.
+    """Make new instants later than its timeline, whose services may be ahead of the clock.
 
     Completion times order log files: one that is smaller than a compaction's instant would put the
     file below it. Up to table version 6 the names of log files decide.
@@ -99,10 +102,10 @@ def delta_commit(table: TableSnapshot, time: str) -> Instant | None:
 
 
 def remove_metadata_table(data: Storage, lock_manager: LockManager) -> None:
-    """Remove a metadata table; an active reader never takes the rest for the whole.
+    """Remove a metadata table in an order in which no reader uses a part of it.
 
-    Without properties no reader opens it, and while there are instants they name the files that
-    must exist. Raises `CommitConflict` if another writer may hold the lock and rebuild it.
+    Without properties no reader opens it, and its instants, which are removed last, name the files
+    that must exist. Raises `CommitConflict` if another writer may hold the lock and rebuild it.
     """
     lock_manager.check_held()
     data.delete(f"{FOLDER}/{PROPERTIES}")

@@ -15,8 +15,6 @@ from pyhudi.metadata.partition_types.registry import partition_type_of, partitio
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.storage.storage import Storage
 
-"""Indexes that a writer of Apache Hudi has started to build."""
-
 
 def check_partitions(config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` for a partition that pyhudi cannot maintain."""
@@ -46,8 +44,8 @@ def check_not_building(config: TableConfig) -> None:
 def check_replaceable(config: TableConfig) -> None:
     """Raise `UnsupportedTableFeature` if file groups cannot be replaced."""
     for partition_type, name in partition_types_of(config.metadata_partitions):
-        if partition_type.bars_replacing:
-            msg = f"{METADATA_PARTITIONS} has {name}: file groups are not replaced under it"
+        if partition_type.prevents_replace:
+            msg = f"{METADATA_PARTITIONS} has {name}: pyhudi cannot replace file groups then"
             raise UnsupportedTableFeature(msg, hint="Drop the index first.")
 
 
@@ -64,7 +62,7 @@ def check_indexes(
     if not config.metadata_partitions:
         return
     try:
-        check_kept(config.metadata_partitions, config, definitions, schema)
+        check_maintainable(config.metadata_partitions, config, definitions, schema)
     except UnsupportedTableFeature as error:
         if TableConfig.load(storage).metadata_partitions == config.metadata_partitions:
             raise
@@ -83,7 +81,7 @@ def columns_with_index(
     }
 
 
-def check_kept(
+def check_maintainable(
     names: Iterable[str],
     config: TableConfig,
     definitions: Mapping[str, IndexDefinition],
@@ -96,7 +94,8 @@ def check_kept(
         reason = (
             None
             if partition_type is None
-            else partition_type.check_base_files(config) or partition_type.refusal(name, context)
+            else partition_type.check_base_files(config)
+            or partition_type.find_unsupported(name, context)
         )
         if reason:
             raise (
@@ -105,7 +104,7 @@ def check_kept(
                 else index_creation_error
             )(name, reason)
         if schema.evolution is not None and (
-            partition_type is None or partition_type.by_column_names
+            partition_type is None or partition_type.depends_on_column_names
         ):
             msg = f"hoodie.schema.on.read.enable with {name} in {METADATA_PARTITIONS}"
             msg = f"{msg}: that index depends on column names"
@@ -113,25 +112,25 @@ def check_kept(
             raise UnsupportedTableFeature(msg, hint=hint)
 
 
-def can_be_kept(
+def maintainable_partitions(
     names: Iterable[str], schema: TableSchema, options: MetadataOptions
 ) -> frozenset[str]:
     """Return the partitions that a table with this schema can have.
 
-    `check_kept` checks partitions with a definition. Raises `UnsupportedTableFeature` if the
-    options request a partition that the table cannot have.
+    `check_maintainable` checks partitions with a definition. Raises `UnsupportedTableFeature` if
+    the options request a partition that the table cannot have.
     """
     by_name = {
         name
         for partition_type, name in partition_types_of(names)
-        if partition_type.by_column_names
+        if partition_type.depends_on_column_names
         and not partition_type.has_names
         and schema.evolution is not None
     }
     if by_name and options.partition_stats:
         msg = (
-            f"hoodie.schema.on.read.enable: columns were altered, and {', '.join(by_name)} goes by "
-            "their names"
+            f"hoodie.schema.on.read.enable: columns were altered, and {', '.join(by_name)} "
+            "depends on column names"
         )
-        raise UnsupportedTableFeature(msg, hint="Drop it; column_stats can stay.")
+        raise UnsupportedTableFeature(msg, hint="Drop it. column_stats can remain.")
     return frozenset(names) - by_name

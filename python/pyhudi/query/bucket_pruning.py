@@ -21,7 +21,7 @@ from pyhudi.config.index_options import BUCKETS, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine, choose_engine
 from pyhudi.errors import MissingFile
-from pyhudi.index.bucket_lookup import ENOUGH_KEYS, IsInBucket, in_bucket, samples
+from pyhudi.index.bucket_lookup import ENOUGH_KEYS, IsInBucket, in_bucket, sample_keys_of_slices
 from pyhudi.index.detection import has_buckets_by_partition
 from pyhudi.index.key_reader import KeySource
 from pyhudi.schema.key_predicates import field_keys, find_record_keys
@@ -34,14 +34,18 @@ from pyhudi.slices.bucket_hash import (
     may_be_split,
 )
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Ring, has_rings, read_committed_ring
+from pyhudi.slices.hashing_metadata import (
+    HashingNodes,
+    has_consistent_hashing,
+    read_committed_hashing_metadata,
+)
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 
 _BUCKET_FILE_ID = re.compile(r"(\d{8})-")
 
-Keep = Callable[["FileSlice"], bool]
+SliceTest = Callable[["FileSlice"], bool]
 
 
 def simple_buckets(
@@ -49,7 +53,7 @@ def simple_buckets(
     options: Mapping[str, str],
     conjuncts: Sequence[Conjunct],
     excluded: frozenset[str],
-) -> Keep | None:
+) -> SliceTest | None:
     """Return a test that is false for slices of other buckets than those of the requested keys.
 
     None if the number of buckets is not set, or the filter does not fix the hash fields.
@@ -72,7 +76,7 @@ def simple_buckets(
 
 
 def prune_by_bucket(
-    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep
+    table: TableSnapshot, slices: Sequence[FileSlice], test: SliceTest
 ) -> list[bool] | None:
     """Return which slices a test of `simple_buckets` keeps.
 
@@ -87,45 +91,45 @@ def prune_by_bucket(
     )
 
 
-def prune_by_ring(
-    table: TableSnapshot, slices: Sequence[FileSlice], rings: HashRings
+def prune_by_consistent_hashing(
+    table: TableSnapshot, slices: Sequence[FileSlice], pruner: ConsistentBucketPruner
 ) -> list[bool]:
-    """Return which slices the metadata of `hash_rings` keeps."""
+    """Return which slices the metadata of `consistent_bucket_pruner` keeps."""
     if len(table.config.record_key_fields) == 1:
-        return list(map(rings.may_match, slices))
-    return _prune_if_verified(table, slices, rings.may_match, rings.is_in_bucket)
+        return list(map(pruner.may_match, slices))
+    return _prune_if_verified(table, slices, pruner.may_match, pruner.is_in_bucket)
 
 
 def _prune_if_verified(
-    table: TableSnapshot, slices: Sequence[FileSlice], test: Keep, is_in_bucket: IsInBucket
+    table: TableSnapshot, slices: Sequence[FileSlice], test: SliceTest, is_in_bucket: IsInBucket
 ) -> list[bool]:
     """Return which slices a test that depends on writers' options keeps.
 
     A partition's slices are pruned only if stored keys confirm the options: all of the keys, or
     enough of them, are in the buckets that the options predict.
     """
-    stays = [test(slice_) for slice_ in slices]
-    left_out = [s for s, stay in zip(slices, stays, strict=True) if not stay]
-    if not left_out:
-        return stays
+    is_kept = [test(slice_) for slice_ in slices]
+    pruned = [s for s, keep in zip(slices, is_kept, strict=True) if not keep]
+    if not pruned:
+        return is_kept
     candidates = key_hashes(table.config, IndexOptions.of(table.options))
     engine = choose_engine(LocalEngine(), table.storage)
     try:
-        key_samples = samples(engine, KeySource.of(table), left_out, candidates[0])
+        key_samples = sample_keys_of_slices(engine, KeySource.of(table), pruned, candidates[0])
     except MissingFile:  # The reader of the slice reports the missing file.
         return [True] * len(slices)
     hashes: Counter[str] = Counter()
-    elsewhere, in_part = set(), set()
+    other_buckets, sampled_partitions = set(), set()
     for sample in key_samples:
         partition = sample.slice.partition
         hashes[partition] += sample.hashes
         if not any(is_in_bucket(candidate, sample.slice, sample.keys) for candidate in candidates):
-            elsewhere.add(partition)
+            other_buckets.add(partition)
         if len(sample.keys) >= ENOUGH_KEYS:
-            in_part.add(partition)
-    unverified = elsewhere | {path for path in in_part if hashes[path] < ENOUGH_KEYS}
+            sampled_partitions.add(partition)
+    unverified = other_buckets | {path for path in sampled_partitions if hashes[path] < ENOUGH_KEYS}
     return [
-        stay or slice_.partition in unverified for slice_, stay in zip(slices, stays, strict=True)
+        keep or slice_.partition in unverified for slice_, keep in zip(slices, is_kept, strict=True)
     ]
 
 
@@ -143,17 +147,17 @@ def _hash_keys(
         fields = [name for name in config.record_key_fields if name in hashed]
         keys = field_keys(conjuncts, fields, excluded)
         # A separator within a value may make Hudi split the whole key elsewhere.
-        if keys is not None and not all(_is_plain(key, len(fields)) for key in keys):
+        if keys is not None and not all(_has_no_separator(key, len(fields)) for key in keys):
             keys = None
     return None if keys is None else (keys, hashed)
 
 
-def _is_plain(key: str, fields: int) -> bool:
+def _has_no_separator(key: str, fields: int) -> bool:
     return key.count(":") <= fields and key.count(",") < fields
 
 
-class HashRings:
-    """The metadata of a consistent-hashing index by partition, read on demand."""
+class ConsistentBucketPruner:
+    """Prunes by the metadata of a consistent-hashing index, read for each partition on demand."""
 
     def __init__(
         self,
@@ -165,7 +169,7 @@ class HashRings:
         self._storage = storage
         self._timeline = timeline
         self._hash_values = _native.ring_places(keys, fields)
-        self._rings: dict[str, tuple[Ring, frozenset[str], frozenset[str]] | None] = {}
+        self._hashing: dict[str, tuple[HashingNodes, frozenset[str], frozenset[str]] | None] = {}
 
     def may_match(self, slice_: FileSlice) -> bool:
         """Return False for slices of hash nodes without any of the keys."""
@@ -179,54 +183,56 @@ class HashRings:
     def is_in_bucket(self, key_hash: KeyHash, slice_: FileSlice, keys: pa.Array[Any]) -> bool:
         """Return whether all keys of a slice belong to it."""
         hashing = self._hashing_of_partition(slice_.partition)
-        hash_values = key_hash.places(keys).unique().to_pylist()
+        hash_values = key_hash.consistent_hashes(keys).unique().to_pylist()
         return hashing is not None and {_node(hashing[0], value) for value in hash_values} <= {
             _prefix(slice_)
         }
 
     def _hashing_of_partition(
         self, partition: str
-    ) -> tuple[Ring, frozenset[str], frozenset[str]] | None:
+    ) -> tuple[HashingNodes, frozenset[str], frozenset[str]] | None:
         """Return all nodes, their prefixes and the matching prefixes; None to keep everything."""
-        if partition not in self._rings:
-            metadata = read_committed_ring(self._storage, self._timeline, partition)
-            ring = metadata.nodes if metadata is not None and not metadata.resizing else []
-            self._rings[partition] = self._select_nodes(ring) if ring else None
-        return self._rings[partition]
+        if partition not in self._hashing:
+            metadata = read_committed_hashing_metadata(self._storage, self._timeline, partition)
+            nodes = metadata.nodes if metadata is not None and not metadata.resizing else []
+            self._hashing[partition] = self._select_nodes(nodes) if nodes else None
+        return self._hashing[partition]
 
-    def _select_nodes(self, ring: Ring) -> tuple[Ring, frozenset[str], frozenset[str]]:
-        all_prefixes = frozenset(prefix for _, prefix in ring)
-        return ring, all_prefixes, frozenset(_node(ring, value) for value in self._hash_values)
+    def _select_nodes(
+        self, nodes: HashingNodes
+    ) -> tuple[HashingNodes, frozenset[str], frozenset[str]]:
+        all_prefixes = frozenset(prefix for _, prefix in nodes)
+        return nodes, all_prefixes, frozenset(_node(nodes, value) for value in self._hash_values)
 
 
-def _node(ring: Ring, hash_value: int) -> str:
+def _node(nodes: HashingNodes, hash_value: int) -> str:
     """Return the file id prefix of the node of a hash: the first node that is not before it."""
-    return ring[bisect_left(ring, hash_value, key=itemgetter(0)) % len(ring)][1]
+    return nodes[bisect_left(nodes, hash_value, key=itemgetter(0)) % len(nodes)][1]
 
 
 def _prefix(slice_: FileSlice) -> str:
     return slice_.file_id.rpartition("-")[0]
 
 
-def hash_rings(
+def consistent_bucket_pruner(
     storage: Storage,
     timeline: Timeline,
     config: TableConfig,
     options: Mapping[str, str],
     conjuncts: Sequence[Conjunct],
     excluded: frozenset[str],
-) -> HashRings | None:
-    """Return the table's hashing metadata, None without any or if hash fields are not fixed.
+) -> ConsistentBucketPruner | None:
+    """Return the pruner by hashing metadata; None without any or if hash fields are not fixed.
 
     No table stores which fields are hashed; with one key field there is no choice. Raises
     `ConfigError` if the options name a field that is not part of the key.
     """
     index = IndexOptions.of(options)
-    certain = len(config.record_key_fields) == 1 or bool(index.bucket_fields)
-    hash_keys = _hash_keys(config, index, conjuncts, excluded) if certain else None
+    are_hash_fields_fixed = len(config.record_key_fields) == 1 or bool(index.bucket_fields)
+    hash_keys = _hash_keys(config, index, conjuncts, excluded) if are_hash_fields_fixed else None
     if hash_keys is None or timeline.bound is not None:
         return None
-    if not has_rings(storage):
+    if not has_consistent_hashing(storage):
         return None
     check_hash_fields(config, index)
-    return HashRings(storage, timeline, *hash_keys)
+    return ConsistentBucketPruner(storage, timeline, *hash_keys)

@@ -60,11 +60,13 @@ def by_completion_times(table: TableSnapshot, hollow_commits: str = "fail") -> b
     return by_completion or hollow_commits == "transition_time"
 
 
-def range_start(table: TableSnapshot, moment: Moment | None, *, by_completion: bool) -> str | None:
+def range_start(
+    table: TableSnapshot, timestamp: Moment | None, *, by_completion: bool
+) -> str | None:
     """Return the time after which a range begins; None, "earliest" and zeros are the beginning."""
-    if moment is None or (isinstance(moment, str) and _EARLIEST.fullmatch(moment.strip())):
+    if timestamp is None or (isinstance(timestamp, str) and _EARLIEST.fullmatch(timestamp.strip())):
         return None
-    return _bound(table, moment, by_completion=by_completion)
+    return _bound(table, timestamp, by_completion=by_completion)
 
 
 def range_bounds(
@@ -87,9 +89,9 @@ def range_bounds(
     return after, until
 
 
-def _bound(table: TableSnapshot, moment: Moment, *, by_completion: bool) -> str:
-    time = instant_of(moment, table.config.timezone)
-    if isinstance(moment, PlainTime):
+def _bound(table: TableSnapshot, timestamp: Moment, *, by_completion: bool) -> str:
+    time = instant_of(timestamp, table.config.timezone)
+    if isinstance(timestamp, PlainTime):
         return time
     named = order_time(table.timeline, time, by_completion=by_completion)
     if named == time:
@@ -100,19 +102,22 @@ def _bound(table: TableSnapshot, moment: Moment, *, by_completion: bool) -> str:
 def check_range_end(table: TableSnapshot, until: str | None, *, by_completion: bool) -> None:
     """Raise `HistoryUnavailable` for a range that ends before the table's first commit."""
     if until is not None:
-        span = InstantRange(until=until, by_completion=by_completion)
-        check_after_first_commit(table.timeline, span, f"the range's end {until}")
+        instant_range = InstantRange(until=until, by_completion=by_completion)
+        check_after_first_commit(table.timeline, instant_range, f"the range's end {until}")
 
 
-def select_commits(table: TableSnapshot, span: IncrementalRange) -> Selection:
+def select_commits(table: TableSnapshot, incremental_range: IncrementalRange) -> Selection:
     """Return the completed commits of a range, including archived ones.
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
-    timeline, by_completion = table.timeline, by_completion_times(table, span.hollow_commits)
-    times = InstantRange(span.start, span.end, by_completion)
-    active = _readable(table, span.hollow_commits)
-    in_range = {instant.requested: instant for instant in active if times.holds(instant)}
+    timeline, by_completion = (
+        table.timeline,
+        by_completion_times(table, incremental_range.hollow_commits),
+    )
+    times = InstantRange(incremental_range.start, incremental_range.end, by_completion)
+    active = _readable(table, incremental_range.hollow_commits)
+    in_range = {instant.requested: instant for instant in active if times.contains(instant)}
     archived = {
         instant.requested: instant
         for instant in _read_archived_commits(table, times)
@@ -128,24 +133,24 @@ def select_commits(table: TableSnapshot, span: IncrementalRange) -> Selection:
     return Selection(commits, metadata, by_completion)
 
 
-def next_start(table: TableSnapshot, span: IncrementalRange) -> str | None:
+def next_start(table: TableSnapshot, incremental_range: IncrementalRange) -> str | None:
     """Return the `start` of the range that follows: no commit is in both, and none is omitted.
 
     None while there is no commit. Raises `HistoryUnavailable` for a hollow commit under the policy
     "fail", `ConfigError` for a table as of an earlier time: later commits are missing from it that
     completed before some of its own.
     """
-    order = InstantRange(by_completion=by_completion_times(table, span.hollow_commits))
+    order = InstantRange(by_completion=by_completion_times(table, incremental_range.hollow_commits))
     if table.timeline.bound is not None and order.by_completion:
         raise ConfigError(
             f"the table was opened as of {table.timeline.bound}: it has no later commits to read",
             hint="Open the table without as_of.",
         )
-    commits = _readable(table, span.hollow_commits)
+    commits = _readable(table, incremental_range.hollow_commits)
     newest = max((order.time_of(commit) or "" for commit in commits), default="")
-    if span.end is not None:
-        newest = min(newest, span.end)
-    return max(newest, span.start or "") or None
+    if incremental_range.end is not None:
+        newest = min(newest, incremental_range.end)
+    return max(newest, incremental_range.start or "") or None
 
 
 def _readable(table: TableSnapshot, policy: HollowCommits) -> Sequence[Instant]:
@@ -217,7 +222,7 @@ def _read_archived_commits(table: TableSnapshot, times: InstantRange) -> Sequenc
 
 
 def check_no_commit_missing(
-    table: TableSnapshot, span: IncrementalRange, selection: Selection
+    table: TableSnapshot, incremental_range: IncrementalRange, selection: Selection
 ) -> None:
     """Check that the timelines have all commits of the range that later ones depend on.
 
@@ -226,7 +231,9 @@ def check_no_commit_missing(
     instants = {*selection.instants, *(instant.requested for instant in table.timeline.instants)}
     for metadata in selection.metadata:
         for before in {stat.prev_commit for stat in metadata.write_stats} - instants:
-            in_range = before.isdecimal() and (span.start is None or before > span.start)
+            in_range = before.isdecimal() and (
+                incremental_range.start is None or before > incremental_range.start
+            )
             if in_range and table.timeline.is_before_start(before):
                 raise HistoryUnavailable(
                     f"the commit {before} is in the requested range, but neither on the active nor "

@@ -38,7 +38,7 @@ class FindTask:
 
     read: ReadTask
     """Reads their record keys."""
-    copies: KeySource | None
+    duplicates_source: KeySource | None
     """Reads duplicates; None if keys are unique."""
     max_key_bytes: int | None = None
     """Maximum bytes of keys to return; None for any number."""
@@ -50,10 +50,10 @@ def count_updated(task: FindTask, _attempt: Attempt) -> int:
     Raises `SchemaMismatch` if the base file has duplicates of their keys.
     """
     count = 0
-    for keys in _key_batches(task.read, _KEYS_PER_SEARCH if task.copies else 1):
+    for keys in _key_batches(task.read, _KEYS_PER_SEARCH if task.duplicates_source else 1):
         count += len(keys)
-        if task.copies is not None:
-            duplicates = find_duplicate_keys(task.copies, task.read.slice, keys)
+        if task.duplicates_source is not None:
+            duplicates = find_duplicate_keys(task.duplicates_source, task.read.slice, keys)
             if len(duplicates):
                 raise duplicate_keys_error(
                     f"the table has duplicates of the key {duplicates[0].as_py()!r}"
@@ -71,9 +71,9 @@ def keys_to_delete(task: FindTask, _attempt: Attempt) -> tuple[pa.Array[Any], bo
     keys = all_keys.unique()
     if task.max_key_bytes is not None and keys.nbytes > task.max_key_bytes:
         return None
-    if task.copies is None:
+    if task.duplicates_source is None:
         return keys, False
-    duplicates = find_duplicate_keys(task.copies, task.read.slice, keys)
+    duplicates = find_duplicate_keys(task.duplicates_source, task.read.slice, keys)
     if len(duplicates):
         _check_all_selected(task.read, all_keys, duplicates)
     return keys, len(duplicates) > 0

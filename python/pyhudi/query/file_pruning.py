@@ -22,8 +22,13 @@ from pyhudi.errors import HistoryUnavailable
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
 from pyhudi.metadata.partition_types.base import MetadataPartitionType
 from pyhudi.metadata.partition_types.registry import partition_types_of
-from pyhudi.metadata.pruning_context import INSTEAD, Look, PruningContext
-from pyhudi.query.bucket_pruning import hash_rings, prune_by_bucket, prune_by_ring, simple_buckets
+from pyhudi.metadata.pruning_context import PRUNING_FALLBACK, PruningContext, SliceLookup
+from pyhudi.query.bucket_pruning import (
+    consistent_bucket_pruner,
+    prune_by_bucket,
+    prune_by_consistent_hashing,
+    simple_buckets,
+)
 from pyhudi.query.explain import Explanation, Step, prune
 from pyhudi.slices.cleaned_files import check_versions
 from pyhudi.slices.file_size_checks import check_listed, checks_sizes
@@ -85,11 +90,11 @@ def _select(table: TableSnapshot, request: ScanRequest, *, reload: bool = False)
     if by_storage:
         check_listing_complete(table.storage, table.config, table.timeline)
         check_complete(table, view, base_only=only_base)
-    elif access.later is not None:
-        check_snapshot_readable(table.timeline, access.later)
+    elif access.newer_data_timeline is not None:
+        check_snapshot_readable(table.timeline, access.newer_data_timeline)
     slices, index_steps = pruner.slices(slices)
     if not by_storage:
-        access.check_same()
+        access.check_not_rebuilt()
     if not checks_sizes(table.options):
         slices = slices.with_change(attrgetter("unchecked"))
     elif by_storage:
@@ -171,9 +176,11 @@ class Pruner:
         """Return the partitions that may have matching rows, by indexes of whole partitions."""
         remaining, steps = list(paths), []
         for partition_type, name in self._partition_types:
-            for index, look in partition_type.partition_lookups(self._context, name):
+            for index, lookup in partition_type.partition_lookups(self._context, name):
                 keep = (
-                    self.access.use(INSTEAD, partial(look, paths=remaining)) if remaining else None
+                    self.access.use(PRUNING_FALLBACK, partial(lookup, paths=remaining))
+                    if remaining
+                    else None
                 )
                 if keep is not None:
                     pruned = tuple(p for p, stays in zip(remaining, keep, strict=True) if not stays)
@@ -184,8 +191,8 @@ class Pruner:
     def slices(self, slices: FileSlices) -> tuple[FileSlices, list[Step]]:
         """Return the slices that may have matching rows, by every index for the filter."""
         steps: list[Step] = []
-        for index, look in self._lookups() if self._context.conjuncts else ():
-            keep = look(slices) if slices else None
+        for index, lookup in self._lookups() if self._context.conjuncts else ():
+            keep = lookup(slices) if slices else None
             if keep is not None:
                 slices, step = prune(index, slices, keep)
                 steps.append(step)
@@ -203,11 +210,13 @@ class Pruner:
         if self._context.key_locations is None:
             yield from self._by_bucket()
         for partition_type, name in self._partition_types:
-            for index, look in partition_type.lookups(self._context, name):
-                yield index, partial(self._apply_look, look)
+            for index, lookup in partition_type.lookups(self._context, name):
+                yield index, partial(self._run_lookup, lookup)
 
-    def _apply_look(self, look: Look, slices: FileSlices) -> pa.BooleanArray | list[bool] | None:
-        return self.access.use(INSTEAD, lambda table: look(table, slices))
+    def _run_lookup(
+        self, lookup: SliceLookup, slices: FileSlices
+    ) -> pa.BooleanArray | list[bool] | None:
+        return self.access.use(PRUNING_FALLBACK, lambda table: lookup(table, slices))
 
     def _by_bucket(self) -> Iterator[tuple[str, Keep]]:
         table, conjuncts = self.table, self._context.conjuncts
@@ -215,11 +224,14 @@ class Pruner:
         test = simple_buckets(table.config, table.options, conjuncts, converted)
         if test is not None:
             yield "bucket index", lambda slices: prune_by_bucket(table, slices, test)
-        rings = hash_rings(
+        pruner = consistent_bucket_pruner(
             table.storage, table.timeline, table.config, table.options, conjuncts, converted
         )
-        if rings is not None:
-            yield "bucket index (hash ring)", lambda slices: prune_by_ring(table, slices, rings)
+        if pruner is not None:
+            yield (
+                "bucket index (consistent hashing)",
+                lambda slices: prune_by_consistent_hashing(table, slices, pruner),
+            )
 
 
 def plan_scan(table: TableSnapshot, request: ScanRequest) -> SliceTasks:

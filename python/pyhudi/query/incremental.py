@@ -55,7 +55,7 @@ else:
 COMMIT_TIME = "_hoodie_commit_time"
 
 
-def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
+def check_incremental(table: TableSnapshot, incremental_range: IncrementalRange) -> None:
     """Check that a table supports an incremental query of the range.
 
     Raises `UnsupportedTableFeature` for a table without meta columns, `ConfigError` for arguments
@@ -66,32 +66,37 @@ def check_incremental(table: TableSnapshot, span: IncrementalRange) -> None:
             "hoodie.populate.meta.fields=false: rows do not record their commit, so there "
             "are no incremental queries",
         )
-    if span.hollow_commits not in get_args(HollowCommits):
+    if incremental_range.hollow_commits not in get_args(HollowCommits):
         raise ConfigError(
-            f"hollow_commits is {span.hollow_commits!r}",
+            f"hollow_commits is {incremental_range.hollow_commits!r}",
             hint=f"It is one of {', '.join(get_args(HollowCommits))}.",
         )
-    if span.hollow_commits == "transition_time" and span.fallback_full_scan:
+    if (
+        incremental_range.hollow_commits == "transition_time"
+        and incremental_range.fallback_full_scan
+    ):
         raise ConfigError(
             "fallback_full_scan cannot be combined with hollow_commits='transition_time'"
         )
-    by_completion = by_completion_times(table, span.hollow_commits)
-    check_range_end(table, span.end, by_completion=by_completion)
+    by_completion = by_completion_times(table, incremental_range.hollow_commits)
+    check_range_end(table, incremental_range.end, by_completion=by_completion)
 
 
 def plan_incremental(
-    table: TableSnapshot, request: ScanRequest, span: IncrementalRange
+    table: TableSnapshot, request: ScanRequest, incremental_range: IncrementalRange
 ) -> Sequence[ReadTask]:
     """Return one task for every file slice that may have rows of the range, in order of their keys.
 
     Raises `HistoryUnavailable` for a hollow commit, and for missing files;
     `UnsupportedTableFeature` if a slice has an unsupported merge rule.
     """
-    selection = select_commits(table, span)
+    selection = select_commits(table, incremental_range)
     if not selection.commits:
         return []
-    check_no_commit_missing(table, span, selection)
-    narrowed = replace(request, where=both(_commit_filter(selection, span), request.where))
+    check_no_commit_missing(table, incremental_range, selection)
+    narrowed = replace(
+        request, where=both(_commit_filter(selection, incremental_range), request.where)
+    )
     last = selection.instants[-1]
     at_end = replace(table, timeline=table.timeline.until(last))
     slices = _slices(at_end, narrowed, selection)
@@ -100,14 +105,16 @@ def plan_incremental(
         rule = _block_filter(at_end, selection)
         tasks = slice_tasks(at_end, narrowed, slices, rule, incremental=True)
         return _with_whole_slices(at_end, list(tasks))
-    _check_fallback(table, span, missing)
+    _check_fallback(table, incremental_range, missing)
     return plan_scan(table, narrowed)
 
 
-def _check_fallback(table: TableSnapshot, span: IncrementalRange, missing: str) -> None:
+def _check_fallback(
+    table: TableSnapshot, incremental_range: IncrementalRange, missing: str
+) -> None:
     """Check whether a full scan may replace missing files; rows are lost, so it warns."""
     loss = f"{missing} was written in the requested range and has been cleaned since"
-    fallback = span.fallback_full_scan
+    fallback = incremental_range.fallback_full_scan
     if fallback is None and table.config.version.incremental_by_completion_time:
         warn(
             f"{loss}: the result misses rows of the range that were updated after it "
@@ -138,7 +145,7 @@ def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[Read
     ]
 
 
-def _commit_filter(selection: Selection, span: IncrementalRange) -> Where:
+def _commit_filter(selection: Selection, incremental_range: IncrementalRange) -> Where:
     """Return the filter on rows that commits of the selection wrote."""
     column, string = pc.field(COMMIT_TIME), pa.string()
     if selection.exact:
@@ -146,10 +153,10 @@ def _commit_filter(selection: Selection, span: IncrementalRange) -> Where:
         return Where(column.isin(instants), (COMMIT_TIME,), ((COMMIT_TIME, "in", instants),))
     last = selection.instants[-1]
     upper = Where(column <= last, (COMMIT_TIME,), ((COMMIT_TIME, "<=", pa.array([last], string)),))
-    if span.start is None:
+    if incremental_range.start is None:
         return upper
-    bound = ((COMMIT_TIME, ">", pa.array([span.start], string)),)
-    return both(Where(column > span.start, (COMMIT_TIME,), bound), upper)
+    bound = ((COMMIT_TIME, ">", pa.array([incremental_range.start], string)),)
+    return both(Where(column > incremental_range.start, (COMMIT_TIME,), bound), upper)
 
 
 def _slices(table: TableSnapshot, request: ScanRequest, selection: Selection) -> list[FileSlice]:

@@ -57,9 +57,9 @@ class KeyLookup:
         if not rows.num_rows or not self.distinct:
             return rows.slice(0, 0)
         keys = pa.table({name: column_at(rows, name) for name in self.fields})
-        found = pc.index_in(_identities(keys), value_set=self.identities)
-        formats = pc.multiply(pc.divide(found, self.distinct), self.distinct)
-        positions = pc.subtract(found, formats)
+        matches = pc.index_in(_identities(keys), value_set=self.identities)
+        formats = pc.multiply(pc.divide(matches, self.distinct), self.distinct)
+        positions = pc.subtract(matches, formats)
         # Rows of one key stay in the order of the scan, and rows of other keys are at the end.
         order = pc.sort_indices(positions)
         return rows.take(order.slice(0, len(positions) - positions.null_count))

@@ -23,7 +23,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.errors import MissingFile
 from pyhudi.input.semi_structured import is_variant
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
-from pyhudi.metadata.pruning_context import INSTEAD, PruningContext
+from pyhudi.metadata.pruning_context import PRUNING_FALLBACK, PruningContext
 from pyhudi.query.concurrent_clean import detect_concurrent_clean
 from pyhudi.query.file_pruning import select_file_slices
 from pyhudi.schema.key_generator import plain_key
@@ -35,7 +35,7 @@ from pyhudi.storage.options import is_remote
 from pyhudi.storage.prefetch import MAX_CONCURRENT
 from pyhudi.table.table_snapshot import TableSnapshot
 
-Place = tuple[str, str]
+RecordLocation = tuple[str, str]
 """Partition path and file id."""
 
 _ROWS_BYTES = max(96 * 1024 * 1024, machine_memory() // 32)
@@ -102,7 +102,7 @@ class KeyReader:
         schema: pa.Schema,
         cache: _native.LookupCache,
         index: _native.MetadataPartition | None,
-        slices: dict[Place, FileSlice],
+        slices: dict[RecordLocation, FileSlice],
     ) -> None:
         self.table = table
         self.slices = slices
@@ -149,7 +149,9 @@ class KeyReader:
         """Return whether no other writer has rebuilt the metadata table since it was opened."""
         table = self.table
         try:
-            MetadataAccess(table.storage, table.config, table.timeline, table.options).check_same()
+            MetadataAccess(
+                table.storage, table.config, table.timeline, table.options
+            ).check_not_rebuilt()
         except OutdatedError:
             return False
         return True
@@ -158,7 +160,7 @@ class KeyReader:
         """Return the rows of keys in slices that other indexes do not exclude."""
         return self._native.read(keys, self._plan(keys), self._threads)
 
-    def _plan(self, keys: list[str]) -> list[Place]:
+    def _plan(self, keys: list[str]) -> list[RecordLocation]:
         """Return the slices that may have the keys, after adding those that are unknown."""
         request = replace(self._request, where=_is_among(pa.array(keys, pa.string())))
         slices = select_file_slices(self.table, request).slices
@@ -166,25 +168,25 @@ class KeyReader:
         self._add([slice_ for slice_ in slices if slice_.key in unknown])
         return [slice_.key for slice_ in slices]
 
-    def _add_others(self, places: list[Place]) -> None:
+    def _add_others(self, locations: list[RecordLocation]) -> None:
         """Add file groups that a plan for the keys does not have, but the index does.
 
         The index also returns earlier locations of a key, and those of keys with an equal hash.
         These file groups may have other keys. If a group is not part of the snapshot, it is empty.
         """
-        if places:
+        if locations:
             slices = select_file_slices(self.table, self._request).slices
-            self._add(slices.filter(slices.in_groups(set(places))))
-            for place in self._native.unknown(places):
-                self._native.add(*place)
+            self._add(slices.filter(slices.in_groups(set(locations))))
+            for location in self._native.unknown(locations):
+                self._native.add(*location)
 
-    def _add_planned(self, places: list[Place]) -> bool:
+    def _add_planned(self, locations: list[RecordLocation]) -> bool:
         """Add slices that another reader of the snapshot has planned, if it has planned all."""
-        slices = [self.slices.get(place) for place in places]
+        slices = [self.slices.get(location) for location in locations]
         added = [slice_ for slice_ in slices if slice_ is not None]
-        if len(added) == len(places):
+        if len(added) == len(locations):
             self._add(added)
-        return len(added) == len(places)
+        return len(added) == len(locations)
 
     def _add(self, slices: Sequence[FileSlice]) -> None:
         self.slices.update({slice_.key: slice_ for slice_ in slices})
@@ -214,7 +216,7 @@ def _record_index(
     if is_partitioned or not context.has_unique_keys:
         return None
     try:
-        index = access.use(INSTEAD, lambda metadata: metadata.partition(RECORD_INDEX))
+        index = access.use(PRUNING_FALLBACK, lambda metadata: metadata.partition(RECORD_INDEX))
     except OutdatedError:
         # Another writer has rebuilt the metadata table.
         return _record_index(table, reopen=True)

@@ -16,7 +16,7 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import COLUMN_STATS
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.metadata.fallback_reader import MetadataAccess, OutdatedError
-from pyhudi.metadata.pruning_context import INSTEAD, PruningContext
+from pyhudi.metadata.pruning_context import PRUNING_FALLBACK, PruningContext
 from pyhudi.slices.file_slice import BaseFile
 from pyhudi.slices.read_tasks import ReadTask, ScanRequest
 from pyhudi.slices.row_counts import is_whole_base_file, resolve_path_filter
@@ -44,7 +44,7 @@ def bounds_from_statistics(
     access = MetadataAccess(table.storage, table.config, table.timeline, table.options)
     context = PruningContext(table, request, access)
     usable = _has_exact_bounds(data_type) and column not in context.converted_columns
-    if not (usable and access.has(COLUMN_STATS) and context.bounds_hold):
+    if not (usable and access.has(COLUMN_STATS) and context.has_stable_names):
         return nothing, remaining
     bases = [_complete_base(task) for task in remaining]
     complete_bases = [base for base in bases if base is not None]
@@ -100,7 +100,7 @@ def _statistics(
     names = pa.array([base.name for base in bases], pa.string())
     try:
         return access.use(
-            INSTEAD,
+            PRUNING_FALLBACK,
             lambda table: table.partition(COLUMN_STATS).stats(column, data_type, partitions, names),
         )
     except OutdatedError:

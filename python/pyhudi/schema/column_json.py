@@ -69,8 +69,8 @@ class ColumnReader:
     def _struct(self, avro: Json, internal: Json) -> Struct:
         fields = {field["name"]: field for field in internal.get("fields", ())}
         name = f"{avro['namespace']}.{avro['name']}".lstrip(".")
-        taken = {"type", "name", "namespace", "fields"}
-        props = {key: value for key, value in avro.items() if key not in taken}
+        reserved = {"type", "name", "namespace", "fields"}
+        props = {key: value for key, value in avro.items() if key not in reserved}
         return Struct(
             name,
             tuple(self._field(field, fields.get(field["name"])) for field in avro["fields"]),

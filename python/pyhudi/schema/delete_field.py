@@ -41,8 +41,8 @@ def with_marker(rows: pa.Table, merge: MergeConfig) -> pa.Table:
     if not is_text(column.type):
         return rows
     marks = pc.equal(pc.utf8_lower(column), str(marker).lower())
-    spelled = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, column.type), column)  # noqa: FBT003
-    return rows.set_column(rows.column_names.index(field), rows.schema.field(field), spelled)
+    marked = pc.if_else(pc.fill_null(marks, False), pa.scalar(marker, column.type), column)  # noqa: FBT003
+    return rows.set_column(rows.column_names.index(field), rows.schema.field(field), marked)
 
 
 def _as_java_prints(column: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:

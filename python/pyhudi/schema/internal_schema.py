@@ -190,12 +190,12 @@ def _files_of(storage: Storage, timeline: Timeline) -> tuple[str, ...]:
     """
     commits = "\n".join(commit.file_name for commit in timeline.commits)
     key = storage.uri, f"{SCHEMA_FOLDER}?{hashlib.sha256(commits.encode()).hexdigest()}"
-    names: tuple[str, ...] | None = storage.kept.get(key)
+    names: tuple[str, ...] | None = storage.cache.get(key)
     if names is None:
         exists = SCHEMA_FOLDER in timeline.meta_folder[0]
         entries = storage.list_dir(SCHEMA_FOLDER)[1] if exists else []
         names = tuple(sorted(entry.name for entry in entries))
-        storage.kept.put(key, names, weight=len(names) + 1)
+        storage.cache.put(key, names, weight=len(names) + 1)
     return names
 
 
@@ -250,14 +250,14 @@ def _sources(fields: Iterable[pa.Field], table: Column, version: Column) -> Map:
 
 
 def _source(field: pa.Field, table: Column, version: Column) -> Source:
-    mine = table.parts.get(field.name)
-    if mine is None:
+    column = table.parts.get(field.name)
+    if column is None:
         return Source(field.name, field.name, ())
-    stored = version.name_of(mine.id)
+    stored = version.name_of(column.id)
     if stored is None:
         # Another column may have this name now: its values must not be returned.
         return Source(field.name, None if field.name in version.parts else field.name, ())
-    return Source(field.name, stored, _parts(field.type, mine, version.parts[stored]))
+    return Source(field.name, stored, _parts(field.type, column, version.parts[stored]))
 
 
 def _parts(data_type: pa.DataType, table: Column, version: Column) -> Map:

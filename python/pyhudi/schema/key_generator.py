@@ -226,13 +226,13 @@ def add_keys(
     spec: KeySpec,
     *,
     instant: str | None = None,
-    place: tuple[int, int] = (0, 0),
+    position: tuple[int, int] = (0, 0),
 ) -> pa.Table:
     """Return the rows with record key and partition path in front.
 
-    instant: prefix of generated keys; None refuses to generate any. place: the number of the task
-    and of its first row, which follow the prefix. Raises `SchemaMismatch` for a null or empty key,
-    `UnsupportedTableFeature` for keys that would have to be generated.
+    instant: prefix of generated keys; None refuses to generate any. position: the number of the
+    task and of its first row, which follow the prefix. Raises `SchemaMismatch` for a null or empty
+    key, `UnsupportedTableFeature` for keys that would have to be generated.
     """
     if not spec.keys_are_generated:
         return _native_keys(rows, spec, spec.key_fields)
@@ -241,7 +241,7 @@ def add_keys(
             "hoodie.table.recordkey.fields is not set: rows with generated keys cannot be looked up"
         )
         raise UnsupportedTableFeature(msg, hint="Add rows with insert.")
-    keys = _generate_keys(instant, place, rows.num_rows)
+    keys = _generate_keys(instant, position, rows.num_rows)
     with_keys = _native_keys(rows.append_column(_GENERATED, keys), spec, (_GENERATED,))
     return with_keys.drop_columns([_GENERATED])
 
@@ -252,9 +252,9 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _GENERATED = "_hoodie_generated_key"
 
 
-def _generate_keys(instant: str, place: tuple[int, int], count: int) -> pa.Array[Any]:
+def _generate_keys(instant: str, position: tuple[int, int], count: int) -> pa.Array[Any]:
     """Generate `<instant>_<task>_<row>` (`AutoRecordGenWrapperKeyGenerator`, Hudi 1.2.0)."""
-    task, first = place
+    task, first = position
     ones = pa.repeat(pa.scalar(1, pa.int64()), count)
     rows = pc.add(pc.cumulative_sum(ones), first - 1).cast(pa.string())
     return pc.binary_join_element_wise(pa.scalar(f"{instant}_{task}"), rows, "_")

@@ -71,8 +71,8 @@ class CheckedMerger:
         Raises `SchemaMismatch`, naming the column, for a value that does not fit it, for a missing
         or repeated column, and for a row with another key or partition.
         """
-        answer = self.function(older, newer)
-        pair = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
+        result = self.function(older, newer)
+        pair = result if isinstance(result, tuple) and len(result) == 2 else (result, None)  # noqa: PLR2004
         rows, deleted = pair
         merged = self._in_types(rows, newer.schema)
         if merged.num_rows != newer.num_rows:

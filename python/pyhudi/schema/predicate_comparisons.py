@@ -62,11 +62,11 @@ def among_values(
         return pc.if_else(left.is_valid(), left.isin(strings), boolean(None))
     literals = [to_scalar(v, data_type, name) for v in values if v is not None]
     # No row has a number that the type cannot represent.
-    fitting = [literal for literal in literals if literal.type == data_type]
+    of_type = [literal for literal in literals if literal.type == data_type]
     if at.is_floating(data_type):
-        among = _among_floats(left, (literal.as_py() for literal in fitting), data_type)
+        among = _among_floats(left, (literal.as_py() for literal in of_type), data_type)
     else:
-        among = left.isin(pa.array(fitting, data_type))
+        among = left.isin(pa.array(of_type, data_type))
     outcome = pc.if_else(left.is_valid(), among, boolean(None))
     return outcome | boolean(None) if len(literals) < len(values) else outcome
 

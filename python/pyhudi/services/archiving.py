@@ -201,12 +201,14 @@ def _remove_files_after_rollback(
     targets -= {pending.requested for pending in timeline.pending()}
     for target in targets:
         if not timeline.is_before_start(target):
-            late = attempt_files.files_after_rollback(table, timeline, target, records[target])
-            if late and late & files_of_plans(timeline):
+            later_files = attempt_files.files_after_rollback(
+                table, timeline, target, records[target]
+            )
+            if later_files and later_files & files_of_plans(timeline):
                 return ArchiveBound(
                     target, f"a planned service names files of {target}, rolled back"
                 )
-            table.storage.delete_all(late)
+            table.storage.delete_all(later_files)
     return None
 
 
@@ -247,10 +249,12 @@ def _choose_instants(table: TableSnapshot, policy: ArchivingPolicy) -> _InstantC
 def _commit_limits(timeline: Timeline, policy: ArchivingPolicy) -> tuple[int, int]:
     """Return minimum and maximum number of commits, increased for those that cleaning retains."""
     min_commits, max_commits = policy.min_commits, policy.max_commits
-    horizon = _earliest_retained(timeline, policy.retained)
-    if horizon is None:
+    earliest_retained = _earliest_retained(timeline, policy.retained)
+    if earliest_retained is None:
         return min_commits, max_commits
-    retained = sum(commit.requested > horizon.requested for commit in timeline.commits) + 2
+    retained = (
+        sum(commit.requested > earliest_retained.requested for commit in timeline.commits) + 2
+    )
     increase = max(retained - min_commits, 0)
     return min_commits + increase, max_commits + increase
 
@@ -269,7 +273,7 @@ def _earliest_retained(timeline: Timeline, retained: CleanOptions) -> Instant | 
         # The instant of a bootstrap is not a time.
         return None
     retained_slices = retention(timeline, retained, since[:SECOND_INSTANT_DIGITS])
-    return None if retained_slices is None else retained_slices.horizon
+    return None if retained_slices is None else retained_slices.earliest_retained
 
 
 def _choose_services(timeline: Timeline, min_commits: int, max_commits: int) -> list[Instant]:
@@ -369,5 +373,5 @@ def _last_clean_bound(timeline: Timeline) -> str:
     cleans = timeline.filter_completed(CLEAN)
     if not cleans:
         return ""
-    horizon = (last_clean(timeline) or {}).get("earliestCommitToRetain") or ""
-    return horizon.strip() or cleans[-1].requested
+    earliest_retained = (last_clean(timeline) or {}).get("earliestCommitToRetain") or ""
+    return earliest_retained.strip() or cleans[-1].requested

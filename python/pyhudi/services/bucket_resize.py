@@ -34,15 +34,15 @@ from pyhudi.slices.clustering_plan import ClusteringPlan, PlannedGroup
 from pyhudi.slices.clustering_task import ClusterTask
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.hashing_metadata import (
-    Ring,
-    StoredRing,
-    confirm_rings,
+    HashingMetadata,
+    HashingNodes,
+    confirm_hashing_metadata,
     file_id_of,
-    has_rings,
-    read_committed_ring,
+    has_consistent_hashing,
+    hash_range_of,
+    overwrite_hashing_metadata,
+    read_committed_hashing_metadata,
     replace_nodes,
-    replace_ring,
-    span_of,
 )
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.table.participants import Commit, CommitParticipant
@@ -57,7 +57,7 @@ _ANY_SIZE = 1 << 62
 
 def check_table(table: TableSnapshot) -> None:
     """Raise `UnsupportedTableFeature` for a consistent-hashing table that cannot be resized."""
-    if not has_rings(table.storage):
+    if not has_consistent_hashing(table.storage):
         return
     if not table.config.is_merge_on_read:
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}: pyhudi splits and merges buckets of MOR only"
@@ -93,10 +93,10 @@ def choose_buckets(
     groups: list[PlannedGroup] = []
     missing: set[str] = set()
     for partition in sorted(by_partition):
-        ring = read_committed_ring(table.storage, table.timeline, partition)
-        if ring is None:
+        metadata = read_committed_hashing_metadata(table.storage, table.timeline, partition)
+        if metadata is None:
             continue
-        resizes = choose_resizes(by_partition[partition], ring, bounds, table.clock.uuid)
+        resizes = choose_resizes(by_partition[partition], metadata, bounds, table.clock.uuid)
         room = options.max_groups - len(groups) if partition in selected else 0
         groups += resizes[:room]
         missing |= {partition} if len(resizes) > room else set()
@@ -109,8 +109,10 @@ def choose_buckets(
 def find_changed_hashing(table: TableSnapshot, plan: ClusteringPlan) -> str:
     """Describe a change of hashing metadata since the plan, or return ""."""
     for partition, groups in plan.resized.items():
-        ring = read_committed_ring(table.storage, table.timeline, partition)
-        if ring is None or {group.ring for group in groups} != {ring.number}:
+        metadata = read_committed_hashing_metadata(table.storage, table.timeline, partition)
+        if metadata is None or {group.sequence_number for group in groups} != {
+            metadata.sequence_number
+        }:
             return f"partition {partition!r} has other hashing metadata"
     return ""
 
@@ -130,19 +132,19 @@ def write_buckets(
     if not all(group.children for group in plan.groups):
         msg = f"{BUCKET_ENGINE} is {CONSISTENT}, and a clustering's plan has file groups without it"
         raise UnsupportedTableFeature(msg, hint="Cancel the plan with rollback().")
-    old_rings = {
+    old_nodes = {
         partition: _read_hashing_metadata(table, partition).nodes for partition in plan.resized
     }
-    hashing = _determine_hash(table, plan, old_rings)
-    new_rings = {
-        partition: _resize_ring(old_rings[partition], groups, partition)
+    hashing = _determine_hash(table, plan, old_nodes)
+    new_nodes = {
+        partition: _resize_nodes(old_nodes[partition], groups, partition)
         for partition, groups in plan.resized.items()
     }
     tasks = [
         BucketTask(
             replace(task, file_ids=child.prefix, target_bytes=_ANY_SIZE),
             number,
-            span_of(new_rings[group.partition], child.value) if _is_split(group) else None,
+            hash_range_of(new_nodes[group.partition], child.value) if _is_split(group) else None,
             hashing,
         )
         for number, (group, task) in enumerate(zip(plan.groups, groups, strict=True))
@@ -159,8 +161,8 @@ def store_new_hashing_metadata(
 ) -> None:
     """Make the transaction of a plan store the new hashing metadata."""
     txn.participants.append(_NewHashingMetadata(plan))
-    if table.config.version.confirms_rings:
-        txn.on_completed(lambda: confirm_rings(table.storage, plan.resized, txn.instant))
+    if table.config.version.confirms_hashing_metadata:
+        txn.on_completed(lambda: confirm_hashing_metadata(table.storage, plan.resized, txn.instant))
 
 
 @dataclass(frozen=True)
@@ -175,27 +177,29 @@ class _NewHashingMetadata(CommitParticipant):
         if changed:
             raise retryable_conflict(f"{changed}: another writer changed it concurrently")
         for partition, groups in self.plan.resized.items():
-            ring = _read_hashing_metadata(table, partition)
-            nodes = _resize_ring(ring.nodes, groups, partition)
-            new = StoredRing(nodes, ring.number + 1, ring.buckets)
-            replace_ring(table.storage, partition, new, commit.instant)
+            metadata = _read_hashing_metadata(table, partition)
+            nodes = _resize_nodes(metadata.nodes, groups, partition)
+            new = HashingMetadata(nodes, metadata.sequence_number + 1, metadata.buckets)
+            overwrite_hashing_metadata(table.storage, partition, new, commit.instant)
         return {}
 
 
-def _read_hashing_metadata(table: TableSnapshot, partition: str) -> StoredRing:
-    ring = read_committed_ring(table.storage, table.timeline, partition)
-    if ring is None:
+def _read_hashing_metadata(table: TableSnapshot, partition: str) -> HashingMetadata:
+    metadata = read_committed_hashing_metadata(table.storage, table.timeline, partition)
+    if metadata is None:
         msg = (
             f"partition {partition!r} has no hashing metadata, and a clustering splits its buckets"
         )
         raise CorruptTable(msg)
-    return ring
+    return metadata
 
 
-def _resize_ring(ring: Ring, groups: Iterable[PlannedGroup], partition: str) -> Ring:
+def _resize_nodes(
+    nodes: HashingNodes, groups: Iterable[PlannedGroup], partition: str
+) -> HashingNodes:
     children = chain.from_iterable(group.children for group in groups)
     try:
-        return replace_nodes(ring, children)
+        return replace_nodes(nodes, children)
     except KeyError as error:
         msg = f"a clustering replaces hash node {error} of {partition!r}, which has no such node"
         raise CorruptTable(msg) from error
@@ -209,7 +213,7 @@ def _is_split(group: PlannedGroup) -> bool:
 
 
 def _determine_hash(
-    table: TableSnapshot, plan: ClusteringPlan, rings: Mapping[str, Ring]
+    table: TableSnapshot, plan: ClusteringPlan, nodes_by_partition: Mapping[str, HashingNodes]
 ) -> KeyHash:
     """Return the hash function by which the keys of files are in their buckets.
 
@@ -222,12 +226,12 @@ def _determine_hash(
     )
     tasks = []
     for read in reads:
-        ring = rings[read.slice.partition]
-        values = [v for v, prefix in ring if file_id_of(prefix) == read.slice.file_id]
+        nodes = nodes_by_partition[read.slice.partition]
+        values = [v for v, prefix in nodes if file_id_of(prefix) == read.slice.file_id]
         if not values:
             msg = f"a clustering splits {read.slice.file_id}, which is not a bucket"
             raise CorruptTable(msg)
-        tasks.append(ProbeTask(read, span_of(ring, values[0]), hashes))
+        tasks.append(ProbeTask(read, hash_range_of(nodes, values[0]), hashes))
     matching_by_task = table.engine.run(matching_hashes, tasks, label="check buckets of keys")
     for key_hash in hashes:
         if all(key_hash in matching for matching in matching_by_task):

@@ -13,12 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pyhudi.config.clustering_options import ResizeOptions
 from pyhudi.slices.clustering_plan import PlannedGroup
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Child, Ring, StoredRing, file_id_of, middle_of
+from pyhudi.slices.hashing_metadata import (
+    ChildNode,
+    HashingMetadata,
+    HashingNodes,
+    file_id_of,
+    midpoint_of,
+)
 
 
 def choose_resizes(
     slices: Sequence[FileSlice],
-    ring: StoredRing,
+    hashing: HashingMetadata,
     options: ResizeOptions,
     new_prefix: Callable[[], str],
 ) -> list[PlannedGroup]:
@@ -28,24 +34,24 @@ def choose_resizes(
     new file id.
     """
     by_id = {slice_.file_id: slice_ for slice_ in slices}
-    buckets = [by_id.get(file_id_of(prefix)) for _, prefix in ring.nodes]
-    room = max(options.max_buckets - len(ring.nodes), 0)
+    buckets = [by_id.get(file_id_of(prefix)) for _, prefix in hashing.nodes]
+    room = max(options.max_buckets - len(hashing.nodes), 0)
     split: list[PlannedGroup] = []
     for at in sorted(range(len(buckets)), key=lambda at: (-_size(buckets[at]), at)):
         slice_ = buckets[at]
         if slice_ is None or slice_.size <= options.split_bytes or len(split) == room:
             break
-        children = _split_node(ring.nodes, at, new_prefix)
+        children = _split_node(hashing.nodes, at, new_prefix)
         if children:
-            split.append(PlannedGroup((slice_,), len(children), children, ring.number))
+            split.append(PlannedGroup((slice_,), len(children), children, hashing.sequence_number))
             buckets[at] = None
-    max_removed = max(len(ring.nodes) + len(split) - options.min_buckets, 0)
+    max_removed = max(len(hashing.nodes) + len(split) - options.min_buckets, 0)
     merged = [
         PlannedGroup(
             tuple(slice_ for at in run if (slice_ := buckets[at]) is not None),
             1,
-            _merge(ring.nodes, run, new_prefix),
-            ring.number,
+            _merge(hashing.nodes, run, new_prefix),
+            hashing.sequence_number,
         )
         for run in _runs(buckets, options.merge_bytes, max_removed)
     ]
@@ -56,18 +62,22 @@ def _size(slice_: FileSlice | None) -> int:
     return 0 if slice_ is None else slice_.size
 
 
-def _split_node(ring: Ring, at: int, new_prefix: Callable[[], str]) -> tuple[Child, ...]:
-    value = ring[at][0]
-    middle = middle_of(ring, value)
+def _split_node(
+    nodes: HashingNodes, at: int, new_prefix: Callable[[], str]
+) -> tuple[ChildNode, ...]:
+    value = nodes[at][0]
+    middle = midpoint_of(nodes, value)
     if middle is None:
         return ()
-    return Child(middle, new_prefix()), Child(value, new_prefix())
+    return ChildNode(middle, new_prefix()), ChildNode(value, new_prefix())
 
 
-def _merge(ring: Ring, run: Sequence[int], new_prefix: Callable[[], str]) -> tuple[Child, ...]:
+def _merge(
+    nodes: HashingNodes, run: Sequence[int], new_prefix: Callable[[], str]
+) -> tuple[ChildNode, ...]:
     """Merge a run of nodes: the last one takes the ranges of those before it."""
-    removed = tuple(Child(ring[at][0], None) for at in run[:-1])
-    return (*removed, Child(ring[run[-1]][0], new_prefix()))
+    removed = tuple(ChildNode(nodes[at][0], None) for at in run[:-1])
+    return (*removed, ChildNode(nodes[run[-1]][0], new_prefix()))
 
 
 def _runs(

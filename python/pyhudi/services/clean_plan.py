@@ -61,14 +61,14 @@ class CleanPlan:
     def record(self, table: TableSnapshot) -> dict[str, Any]:
         """Return the record of the requested file."""
         root = table.storage.native.uri.rstrip("/")
-        horizon = self.retention.horizon
+        earliest_retained = self.retention.earliest_retained
         last = table.timeline.last_commit
         saved = sorted(find_saved_instants(table.timeline))
         return {
-            "earliestInstantToRetain": horizon
+            "earliestInstantToRetain": earliest_retained
             and {
-                "timestamp": horizon.requested,
-                "action": horizon.action,
+                "timestamp": earliest_retained.requested,
+                "action": earliest_retained.action,
                 "state": State.COMPLETED.value,
             },
             "lastCompletedCommitTimestamp": last.requested if last else "",
@@ -211,12 +211,12 @@ def partitions_since(timeline: Timeline, retention: Retention) -> set[str] | Non
     """
     last = last_clean(timeline)
     since = (last or {}).get("earliestCommitToRetain") or ""
-    if retention.horizon is None or not since.strip() or timeline.is_before_start(since):
+    if retention.earliest_retained is None or not since.strip() or timeline.is_before_start(since):
         return None
     saved_before = ((last or {}).get("extraMetadata") or {}).get(SAVED_COMMITS) or ""
     if not find_saved_instants(timeline).issuperset(filter(None, saved_before.split(","))):
         return None
-    until = retention.horizon.requested
+    until = retention.earliest_retained.requested
     replaces = (c for c in timeline.filter_completed(REPLACE_COMMIT) if c.requested < since)
     replaced = {path for c in replaces for path, _ in timeline.commit_metadata(c).replaced}
     changed = (c for c in timeline.commits if since <= c.requested < until)

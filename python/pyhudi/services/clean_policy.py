@@ -22,7 +22,7 @@ class Retention:
     """The slices that a clean retains."""
 
     policy: str = KEEP_COMMITS
-    horizon: Instant | None = None
+    earliest_retained: Instant | None = None
     """Earliest commit to retain, whose snapshot stays readable; None if slices are counted."""
     versions: int = 0
     """Number of slices to retain per file group, if slices are counted."""
@@ -39,16 +39,18 @@ class Retention:
             for slice_ in slices
             if planned_from is None or slice_.base_instant < planned_from
         ]
-        if self.horizon is None:
+        if self.earliest_retained is None:
             # The slices that a compaction needs count as one.
             return free[max(self.versions - (planned_from is not None), 0) :]
         return [
-            slice_ for slice_ in slices_before(slices, self.horizon.requested) if slice_ in free
+            slice_
+            for slice_ in slices_before(slices, self.earliest_retained.requested)
+            if slice_ in free
         ]
 
     def takes_replaced(self, replaced: str) -> bool:
         """Return whether a file group that was replaced at an instant is removed."""
-        return self.horizon is None or replaced < self.horizon.requested
+        return self.earliest_retained is None or replaced < self.earliest_retained.requested
 
 
 def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retention | None:
@@ -63,10 +65,12 @@ def retention(timeline: Timeline, options: CleanOptions, since: str) -> Retentio
     if options.policy == KEEP_HOURS:
         recent = (commit for commit in timeline.commits if commit.requested >= since)
         # Hudi ignores pending writes here, which replace slices once they complete.
-        horizon = _commit_before(timeline, next(recent, None), pending_readers_of_past(timeline))
+        earliest_retained = _commit_before(
+            timeline, next(recent, None), pending_readers_of_past(timeline)
+        )
     else:
-        horizon = oldest_retained(timeline, options.commits)
-    return None if horizon is None else Retention(options.policy, horizon)
+        earliest_retained = oldest_retained(timeline, options.commits)
+    return None if earliest_retained is None else Retention(options.policy, earliest_retained)
 
 
 def hours_before(ms: int, hours: int, zone: Zone) -> str:
@@ -87,14 +91,18 @@ def oldest_retained(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _commit_before(
-    timeline: Timeline, horizon: Instant | None, pending: Sequence[Instant]
+    timeline: Timeline, earliest_retained: Instant | None, pending: Sequence[Instant]
 ) -> Instant | None:
-    """Return the older of `horizon` and the commit before the oldest pending instant."""
-    if horizon is None or not pending:
-        return horizon
+    """Return the older of `earliest_retained` and the commit before the oldest pending instant."""
+    if earliest_retained is None or not pending:
+        return earliest_retained
     oldest_pending = pending[0].requested
     earlier = [commit for commit in timeline.commits if commit.requested < oldest_pending]
-    return min((horizon, earlier[-1]), key=lambda commit: commit.requested) if earlier else None
+    return (
+        min((earliest_retained, earlier[-1]), key=lambda commit: commit.requested)
+        if earlier
+        else None
+    )
 
 
 def pending_readers_of_past(timeline: Timeline) -> list[Instant]:
@@ -109,9 +117,9 @@ def pending_readers_of_past(timeline: Timeline) -> list[Instant]:
     ]
 
 
-def slices_before(slices: Iterable[FileSlice], horizon: str) -> list[FileSlice]:
-    """Return slices of one group, newest first, that no query of `horizon` or later reads."""
+def slices_before(slices: Iterable[FileSlice], earliest_retained: str) -> list[FileSlice]:
+    """Return slices of one group, newest first, that no query of this commit or later reads."""
     newest, *superseded = slices
-    older = [other for other in superseded if other.base_instant < horizon]
+    older = [other for other in superseded if other.base_instant < earliest_retained]
     # A query at the horizon reads the first of them, or the newest slice.
-    return older if newest.base_instant < horizon else older[1:]
+    return older if newest.base_instant < earliest_retained else older[1:]

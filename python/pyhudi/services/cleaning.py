@@ -136,9 +136,9 @@ def _has_no_effect(timeline: Timeline, retained: Retention) -> bool:
     If rows are only added, or appended to log files, no clean records an earliest retained commit,
     so each check would list the whole table. A later clean removes what this check misses.
     """
-    if retained.horizon is None:
+    if retained.earliest_retained is None:
         return False
-    earliest = retained.horizon.requested
+    earliest = retained.earliest_retained.requested
     earlier = [commit for commit in timeline.commits if commit.requested < earliest]
     return bool(earlier) and not any(map(_supersedes, map(timeline.commit_metadata, earlier)))
 
@@ -191,14 +191,17 @@ def _is_outdated(planned_on: Timeline, current: Timeline) -> bool:
 
 
 def clean(
-    table: TableSnapshot, horizon: Instant, instant: str, partitions: Collection[str] | None = None
+    table: TableSnapshot,
+    earliest_retained: Instant,
+    instant: str,
+    partitions: Collection[str] | None = None,
 ) -> str | None:
-    """Remove slices that no query of the `horizon` commit or later reads; None without such slices.
+    """Remove slices that no query from the earliest commit to retain on reads; None without any.
 
-    horizon: see `oldest_retained`. instant: that of the clean. partitions: None for all. No other
-    writer may be active.
+    earliest_retained: see `oldest_retained`. instant: that of the clean. partitions: None for all.
+    No other writer may be active.
     """
-    plan = clean_plan(table, Retention(horizon=horizon), partitions)
+    plan = clean_plan(table, Retention(earliest_retained=earliest_retained), partitions)
     if not plan.files:
         return None
     record = plan.record(table)

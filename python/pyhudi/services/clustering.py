@@ -53,7 +53,7 @@ from pyhudi.slices.clustering_plan import (
 from pyhudi.slices.clustering_task import ClusterTask, cluster_group, cluster_tasks
 from pyhudi.slices.file_groups import pending_clusterings
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import has_rings
+from pyhudi.slices.hashing_metadata import has_consistent_hashing
 from pyhudi.slices.missing_files import complete_view
 from pyhudi.slices.read_tasks import ScanRequest, merge_rule, slice_tasks
 from pyhudi.slices.service_plans import as_planned
@@ -191,7 +191,7 @@ def _reason_to_wait(table: TableSnapshot) -> str:
     """Return why no plan can be created now; "" if one can."""
     for plan in pending(table.timeline):
         return f"no clustering is scheduled while {plan} is pending"
-    return bucket_resize.reason_to_wait(table) if has_rings(table.storage) else ""
+    return bucket_resize.reason_to_wait(table) if has_consistent_hashing(table.storage) else ""
 
 
 def _action(table: TableSnapshot) -> str:
@@ -231,7 +231,7 @@ def _choose_groups(
     slices = view.slices()
     selected = select_partitions(view.partitions, options, hour=int(instant[8:10]))
     free = [slice_ for slice_ in slices if slice_.key not in planned]
-    if has_rings(table.storage):
+    if has_consistent_hashing(table.storage):
         return bucket_resize.choose_buckets(table, free, options, selected)
     if are_buckets({slice_.file_id for slice_ in slices}):
         msg = "hoodie.index.type is BUCKET: rows of a bucket stay in its file group"
@@ -321,7 +321,7 @@ def _execute(
     tasks = _tasks(planned, instant, plan, options, request)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
         label = f"cluster files of {instant.requested}"
-        if plan.resized or has_rings(table.storage):
+        if plan.resized or has_consistent_hashing(table.storage):
             stats = bucket_resize.write_buckets(table, plan, tasks, txn.stage, label)
             bucket_resize.store_new_hashing_metadata(txn, table, plan)
         else:

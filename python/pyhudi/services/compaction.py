@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
 from pyhudi.config.file_names import parse_base_name, parse_log_name
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import retryable_conflict
@@ -65,7 +65,7 @@ def row_compaction(
     operation: the pending operation to which the compaction belongs, recorded in its plan.
     memory_limit: see `row_tasks`.
     """
-    extra = {UNFINISHED: operation} if operation else {}
+    extra = {PENDING_OPERATION: operation} if operation else {}
     tasks = partial(row_tasks, memory_limit=memory_limit)
     return CompactionWork(tasks, compact_file, as_planned, extra=extra)
 

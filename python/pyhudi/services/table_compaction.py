@@ -175,8 +175,8 @@ def _choose_slices(
         candidates = [slice_ for slice_ in free if slice_.key in request.groups]
     today = datetime.strptime(instant[:8], "%Y%m%d").date()  # noqa: DTZ007 - the table's own zone
     # Listing all partitions takes a while; the search for many log files is in known ones.
-    known = partitions if request.partitions is None else request.partitions
-    partitions_to_choose = view.partitions if known is None else known
+    listed = partitions if request.partitions is None else request.partitions
+    partitions_to_choose = view.partitions if listed is None else listed
     chosen = choose(candidates, options, today, partitions_to_choose)
     selected = {slice_.key for slice_ in chosen}
     skipped = {slice_.partition for slice_ in free if slice_.key not in selected}

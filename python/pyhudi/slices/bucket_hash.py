@@ -38,7 +38,7 @@ class KeyHash:
         """Return a hash of each key, independent of the number of buckets."""
         return self.buckets(keys, _MAX_HASH)
 
-    def places(self, keys: pa.Array[Any]) -> pa.Array[Any]:
+    def consistent_hashes(self, keys: pa.Array[Any]) -> pa.Array[Any]:
         """Return the consistent hash of each key."""
         return _native.ring_hashes(keys, self.fields, scan=self.scan)
 

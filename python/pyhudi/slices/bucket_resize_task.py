@@ -15,7 +15,7 @@ from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices.bucket_hash import KeyHash
 from pyhudi.slices.clustering_task import ClusterTask, write_sorted
-from pyhudi.slices.hashing_metadata import Span
+from pyhudi.slices.hashing_metadata import HashRange
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -29,7 +29,7 @@ class BucketTask:
     """A task for one file group, whatever its size."""
     group: int
     """Its group's number in the plan."""
-    span: Span | None
+    hash_range: HashRange | None
     """The new bucket's hash range; None if it gets all rows."""
     hashing: KeyHash
 
@@ -47,17 +47,17 @@ class WrittenBucket:
 
 def write_bucket(task: BucketTask, attempt: Attempt) -> WrittenBucket:
     """Write the rows of one new bucket, and keep their commit times."""
-    span = task.span
-    chosen = None if span is None else partial(_rows_of, span, task.hashing)
+    hash_range = task.hash_range
+    chosen = None if hash_range is None else partial(_rows_in_range, hash_range, task.hashing)
     stats, read = write_sorted(task.rows, attempt, chosen)
     return WrittenBucket(task.group, read, stats)
 
 
-def _rows_of(
-    span: Span, hashing: KeyHash, rows: Iterable[pa.RecordBatch]
+def _rows_in_range(
+    hash_range: HashRange, hashing: KeyHash, rows: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in rows:
-        yield batch.filter(span.holds(hashing.places(batch.column(RECORD_KEY))))
+        yield batch.filter(hash_range.contains(hashing.consistent_hashes(batch.column(RECORD_KEY))))
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,19 @@ class ProbeTask:
 
     read: ReadTask
     """Reads the key column."""
-    span: Span
+    hash_range: HashRange
     """The old bucket's hash range."""
-    ways: tuple[KeyHash, ...]
+    methods: tuple[KeyHash, ...]
 
 
 def matching_hashes(task: ProbeTask, _attempt: Attempt) -> tuple[KeyHash, ...]:
     """Return the hash methods that match a batch of the bucket's keys."""
     batch = next(iter(open_slice(task.read)), None)
     if batch is None:
-        return task.ways
+        return task.methods
     keys = batch.column(RECORD_KEY)
-    return tuple(way for way in task.ways if not task.span.holds(way.places(keys)).false_count)
+    return tuple(
+        method
+        for method in task.methods
+        if not task.hash_range.contains(method.consistent_hashes(keys)).false_count
+    )

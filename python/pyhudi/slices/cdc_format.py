@@ -30,7 +30,7 @@ _KEY_ONLY = {
 
 
 @dataclass(frozen=True)
-class ChangeLogForm:
+class ChangeLogFormat:
     """The format of a table's change log records."""
 
     columns: tuple[str, ...]
@@ -56,12 +56,12 @@ MODES = tuple(_COLUMNS)
 
 def change_log_form(
     config: TableConfig, schema: pa.Schema, avro_schema: str
-) -> ChangeLogForm | None:
+) -> ChangeLogFormat | None:
     """Return the format for a schema without Hudi's own columns; None without CDC."""
     if not config.cdc_enabled:
         return None
     columns = _COLUMNS[config.cdc_mode]
-    return ChangeLogForm(columns, _avro_schema(columns, avro_schema), tuple(schema.names))
+    return ChangeLogFormat(columns, _avro_schema(columns, avro_schema), tuple(schema.names))
 
 
 def _avro_schema(columns: tuple[str, ...], avro_schema: str) -> str:
@@ -82,7 +82,7 @@ def _avro_schema(columns: tuple[str, ...], avro_schema: str) -> str:
 
 
 def change_records(
-    form: ChangeLogForm,
+    format_: ChangeLogFormat,
     instant: str,
     before: pa.Table,
     after: pa.Table,
@@ -103,11 +103,11 @@ def change_records(
         "record_key": pa.concat_arrays([new_keys, deleted]),
         "ts_ms": pa.repeat(pa.scalar(instant), count),
     }
-    if form.needs_images:
-        old, new = _images(form, before), _images(form, after)
+    if format_.needs_images:
+        old, new = _images(format_, before), _images(format_, after)
         columns["before"] = old.take(pa.concat_arrays([was_at, gone_at]))
         columns["after"] = pa.concat_arrays([new, pa.nulls(len(gone_at), new.type)])
-    return pa.table({name: columns[name] for name in form.columns})
+    return pa.table({name: columns[name] for name in format_.columns})
 
 
 def _key_column(rows: pa.Table) -> pa.Array[Any]:
@@ -115,9 +115,9 @@ def _key_column(rows: pa.Table) -> pa.Array[Any]:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
 
 
-def _images(form: ChangeLogForm, rows: pa.Table) -> pa.Array[Any]:
+def _images(format_: ChangeLogFormat, rows: pa.Table) -> pa.Array[Any]:
     """Return each row's images as one struct."""
-    columns = rows.select(list(form.images)).combine_chunks()
+    columns = rows.select(list(format_.images)).combine_chunks()
     batches = columns.to_batches()
     if not batches:
         return pa.array([], pa.struct(list(columns.schema)))

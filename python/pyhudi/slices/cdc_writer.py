@@ -17,7 +17,7 @@ from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import write_log
 from pyhudi.slices.bootstrap import source_spec
-from pyhudi.slices.cdc_format import ChangeLogForm, change_records
+from pyhudi.slices.cdc_format import ChangeLogFormat, change_records
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import BaseFileTask, NewFiles
 
@@ -28,11 +28,15 @@ class ChangeRecorder:
     """Records the rows that a task changes while they stream into its base file."""
 
     def __init__(
-        self, task: BaseFileTask, form: ChangeLogForm, keys: pa.Array[Any], deletes: pa.Array[Any]
+        self,
+        task: BaseFileTask,
+        format_: ChangeLogFormat,
+        keys: pa.Array[Any],
+        deletes: pa.Array[Any],
     ) -> None:
         """`keys`: of all rows and deletes of the task. `deletes`: keys that may be deleted."""
         self._task = task
-        self._form = form
+        self._format = format_
         self._keys = keys
         self._deletes = deletes.unique()
         self._written: list[pa.RecordBatch] = []
@@ -40,7 +44,7 @@ class ChangeRecorder:
 
     @property
     def _columns(self) -> list[str]:
-        return [RECORD_KEY, *(self._form.images if self._form.needs_images else ())]
+        return [RECORD_KEY, *(self._format.images if self._format.needs_images else ())]
 
     def record_from(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows unchanged, and record their changes."""
@@ -72,7 +76,7 @@ class ChangeRecorder:
         if self._kept_keys:
             kept_keys = pa.concat_arrays(self._kept_keys)
             deleted = deleted.filter(pc.invert(pc.is_in(deleted, value_set=kept_keys)))
-        records = change_records(self._form, target.instant, before, after, deleted)
+        records = change_records(self._format, target.instant, before, after, deleted)
         if not records.num_rows:
             return {}
 
@@ -83,7 +87,7 @@ class ChangeRecorder:
         written = write_log.store_log_files(
             target,
             NewFiles(target, task.partition, target.version.log_marker_type, file_name),
-            avro_schema=self._form.avro_schema,
+            avro_schema=self._format.avro_schema,
             rows=records,
             blocks="cdc",
         )

@@ -15,7 +15,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics, source_uri
 from pyhudi.slices.file_slice import FileSlice
-from pyhudi.slices.hashing_metadata import Child, file_id_of
+from pyhudi.slices.hashing_metadata import ChildNode, file_id_of
 from pyhudi.slices.service_plans import resolve_planned_slices
 from pyhudi.slices.slice_builder import GroupKey
 from pyhudi.storage.storage import Storage
@@ -47,9 +47,9 @@ class PlannedGroup:
     slices: tuple[FileSlice, ...]
     outputs: int
     """Maximum number of new file groups."""
-    children: tuple[Child, ...] = ()
+    children: tuple[ChildNode, ...] = ()
     """For buckets that are split or merged: the changes of their hash nodes."""
-    ring: int = 0
+    sequence_number: int = 0
     """The version of the hashing metadata with these nodes."""
 
     @property
@@ -160,7 +160,7 @@ def _node_metadata(group: PlannedGroup) -> dict[str, str]:
     return {
         _PARTITION: group.partition,
         _CHILDREN: json.dumps(nodes, indent=2),
-        _NUMBER: str(group.ring),
+        _NUMBER: str(group.sequence_number),
     }
 
 
@@ -180,12 +180,12 @@ def read_plan(storage: Storage, config: TableConfig, record: Mapping[str, Any]) 
     groups = []
     for group in plan.get("inputGroups") or ():
         extra = group.get("extraMetadata") or {}
-        children, ring = _nodes(extra) if _CHILDREN in extra else ((), 0)
+        children, sequence_number = _nodes(extra) if _CHILDREN in extra else ((), 0)
         operations = map(_operation, group.get("slices") or ())
         slices = tuple(resolve_planned_slices(storage, config, operations))
         if slices:
             outputs = group.get("numOutputFileGroups") or 1
-            groups.append(PlannedGroup(slices, outputs, children, ring))
+            groups.append(PlannedGroup(slices, outputs, children, sequence_number))
     return ClusteringPlan(tuple(groups), *order_of_plan(record))
 
 
@@ -228,7 +228,7 @@ def has_early_log_files(storage: Storage, record: Mapping[str, Any] | None) -> b
     )
 
 
-def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[Child, ...], int]:
+def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[ChildNode, ...], int]:
     """Return the node changes of a group, and the version of the hashing metadata."""
     try:
         nodes = parse_json(extra[_CHILDREN], _CHILDREN, is_file=False)
@@ -238,12 +238,12 @@ def _nodes(extra: Mapping[str, Any]) -> tuple[tuple[Child, ...], int]:
         raise UnsupportedTableFeature(msg, hint="Execute it with Apache Hudi.") from error
 
 
-def _child(node: Mapping[str, Any]) -> Child:
+def _child(node: Mapping[str, Any]) -> ChildNode:
     if node["tag"] == "DELETE":
-        return Child(int(node["value"]), None)
+        return ChildNode(int(node["value"]), None)
     if not (node["tag"] == "REPLACE" and _PREFIX.fullmatch(node["fileIdPrefix"])):
         raise ValueError(node)
-    return Child(int(node["value"]), node["fileIdPrefix"])
+    return ChildNode(int(node["value"]), node["fileIdPrefix"])
 
 
 def _check_version(version: int | None) -> None:

@@ -25,7 +25,7 @@ from pyhudi.errors import CommitConflict, CorruptTable
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 
-Ring = list[tuple[int, str]]
+HashingNodes = list[tuple[int, str]]
 """Last hash and file id prefix of each range, ascending."""
 
 _HASHES = 1 << 31
@@ -33,7 +33,7 @@ _HASHES = 1 << 31
 
 
 @dataclass(frozen=True)
-class Child:
+class ChildNode:
     """The change of a hash node in a plan."""
 
     value: int
@@ -43,16 +43,16 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Span:
+class HashRange:
     """A range of hashes, which may wrap around."""
 
     after: int
     """The last hash before it."""
     upto: int
 
-    def holds(self, places: pa.Array[Any]) -> pa.Array[Any]:
+    def contains(self, hashes: pa.Array[Any]) -> pa.Array[Any]:
         """Return for each hash whether it is in this range."""
-        above, below = pc.greater(places, self.after), pc.less_equal(places, self.upto)
+        above, below = pc.greater(hashes, self.after), pc.less_equal(hashes, self.upto)
         return pc.and_(above, below) if self.after < self.upto else pc.or_(above, below)
 
 
@@ -61,47 +61,47 @@ def file_id_of(prefix: str) -> str:
     return f"{prefix}-0"
 
 
-def span_of(ring: Ring, value: int) -> Span:
+def hash_range_of(nodes: HashingNodes, value: int) -> HashRange:
     """Return the hash range of the node with this value."""
-    values = [node for node, _ in ring]
-    return Span(values[values.index(value) - 1], value)
+    values = [last_hash for last_hash, _ in nodes]
+    return HashRange(values[values.index(value) - 1], value)
 
 
-def middle_of(ring: Ring, value: int) -> int | None:
+def midpoint_of(nodes: HashingNodes, value: int) -> int | None:
     """Return the value that splits this node in two; None for a range of one hash."""
-    span = span_of(ring, value)
-    wrapped = 0 if span.after < value else _HASHES
-    middle = ((span.after + value + wrapped) >> 1) % _HASHES
-    return None if middle in (span.after, value) else middle
+    hash_range = hash_range_of(nodes, value)
+    wrapped = 0 if hash_range.after < value else _HASHES
+    middle = ((hash_range.after + value + wrapped) >> 1) % _HASHES
+    return None if middle in (hash_range.after, value) else middle
 
 
-def replace_nodes(ring: Ring, children: Iterable[Child]) -> Ring:
+def replace_nodes(nodes: HashingNodes, children: Iterable[ChildNode]) -> HashingNodes:
     """Replace, add and remove nodes. Raises KeyError if one is missing."""
-    nodes: dict[int, str] = dict(ring)
+    prefixes: dict[int, str] = dict(nodes)
     for child in children:
         if child.prefix is None:
-            del nodes[child.value]
+            del prefixes[child.value]
         else:
-            nodes[child.value] = child.prefix
-    return sorted(nodes.items())
+            prefixes[child.value] = child.prefix
+    return sorted(prefixes.items())
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
-RING_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
-RING_SUFFIX = ".hashing_meta"
-RING_COMMITTED = ".commit"
-FIRST_RING = "00000000000000"
+HASHING_METADATA_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+HASHING_METADATA_SUFFIX = ".hashing_meta"
+COMMIT_MARKER_SUFFIX = ".commit"
+INITIAL_INSTANT = "00000000000000"
 
 
 @dataclass(frozen=True)
-class StoredRing:
+class HashingMetadata:
     """The content of one file."""
 
-    nodes: Ring
+    nodes: HashingNodes
     """Ascending."""
-    number: int = 0
+    sequence_number: int = 0
     """The number of earlier versions in the partition."""
     buckets: int = 0
     """The number of buckets in the partition's first version."""
@@ -109,96 +109,118 @@ class StoredRing:
     """Some of its nodes have children."""
 
 
-def has_rings(storage: Storage) -> bool:
+def has_consistent_hashing(storage: Storage) -> bool:
     """Return whether the table's buckets are hash ranges."""
-    return storage.list_dir(RING_FOLDER) != ([], [])
+    return storage.list_dir(HASHING_METADATA_FOLDER) != ([], [])
 
 
-def ring_folder(partition: str) -> str:
+def hashing_metadata_folder(partition: str) -> str:
     """Return the directory of a partition's hashing metadata."""
-    return f"{RING_FOLDER}/{partition}".rstrip("/")
+    return f"{HASHING_METADATA_FOLDER}/{partition}".rstrip("/")
 
 
-def read_committed_ring(storage: Storage, timeline: Timeline, partition: str) -> StoredRing | None:
+def read_committed_hashing_metadata(
+    storage: Storage, timeline: Timeline, partition: str
+) -> HashingMetadata | None:
     """Return a partition's newest committed hashing metadata.
 
     None for a partition without any. Raises `CorruptTable` for an invalid file.
     """
-    folder = ring_folder(partition)
+    folder = hashing_metadata_folder(partition)
     names = {entry.name for entry in storage.list_dir(folder)[1]}
-    instants = (name.removesuffix(RING_SUFFIX) for name in names if name.endswith(RING_SUFFIX))
+    instants = (
+        name.removesuffix(HASHING_METADATA_SUFFIX)
+        for name in names
+        if name.endswith(HASHING_METADATA_SUFFIX)
+    )
     stored = sorted(instants, reverse=True)
     archived = ""
     for earlier, instant in enumerate(stored, 1):
-        marked = instant == FIRST_RING or f"{instant}{RING_COMMITTED}" in names
+        marked = instant == INITIAL_INSTANT or f"{instant}{COMMIT_MARKER_SUFFIX}" in names
         is_old = timeline.is_before_start(instant)
         # One that was written after the timeline was loaded does not match its file groups.
         if not (timeline.is_committed(instant) or (marked and is_old)):
             continue
-        metadata = _read_ring(storage, _ring_path(partition, instant))
+        metadata = _read_hashing_metadata_file(storage, _hashing_metadata_path(partition, instant))
         if marked or not is_old:
             return metadata
         # It may belong to an archived commit, or to a clustering that was rolled back.
         before = (
-            _read_ring(storage, _ring_path(partition, other)).nodes
+            _read_hashing_metadata_file(storage, _hashing_metadata_path(partition, other)).nodes
             for other in stored[earlier:][:1]
         )
         if _has_files(storage, partition, {*metadata.nodes}.difference(*before)):
             return metadata
         archived = archived or instant
-    return _read_ring(storage, _ring_path(partition, archived)) if archived else None
+    return (
+        _read_hashing_metadata_file(storage, _hashing_metadata_path(partition, archived))
+        if archived
+        else None
+    )
 
 
-def ring_to_write_by(storage: Storage, timeline: Timeline, partition: str) -> Ring | None:
+def nodes_for_write(storage: Storage, timeline: Timeline, partition: str) -> HashingNodes | None:
     """Return the committed nodes; raise `CommitConflict` while a node is being resized."""
-    metadata = read_committed_ring(storage, timeline, partition)
+    metadata = read_committed_hashing_metadata(storage, timeline, partition)
     if metadata is not None and metadata.resizing:
         msg = f"the buckets of partition {partition!r} are being resized"
         raise CommitConflict(msg, hint="Complete or roll back the clustering, then retry.")
     return None if metadata is None else metadata.nodes
 
 
-def put_ring(
-    storage: Storage, partition: str, ring: StoredRing, instant: str = FIRST_RING
-) -> StoredRing:
+def store_hashing_metadata(
+    storage: Storage, partition: str, metadata: HashingMetadata, instant: str = INITIAL_INSTANT
+) -> HashingMetadata:
     """Store hashing metadata with an instant; return that of another writer that was faster."""
-    path = _ring_path(partition, instant)
+    path = _hashing_metadata_path(partition, instant)
     # Its own file is not read again: if this writer stalled, another one may have removed it.
-    is_created = storage.put_if_absent(path, _ring_content(partition, ring, instant))
-    return ring if is_created else _read_ring(storage, path)
+    is_created = storage.put_if_absent(
+        path, _hashing_metadata_content(partition, metadata, instant)
+    )
+    return metadata if is_created else _read_hashing_metadata_file(storage, path)
 
 
-def replace_ring(storage: Storage, partition: str, ring: StoredRing, instant: str) -> None:
+def overwrite_hashing_metadata(
+    storage: Storage, partition: str, metadata: HashingMetadata, instant: str
+) -> None:
     """Store the hashing metadata of a commit, replacing that of a failed attempt."""
-    storage.put(_ring_path(partition, instant), _ring_content(partition, ring, instant))
+    storage.put(
+        _hashing_metadata_path(partition, instant),
+        _hashing_metadata_content(partition, metadata, instant),
+    )
 
 
-def _ring_content(partition: str, ring: StoredRing, instant: str) -> bytes:
+def _hashing_metadata_content(partition: str, metadata: HashingMetadata, instant: str) -> bytes:
     content = {
         "version": 0,
         "partitionPath": partition,
         "instant": instant,
-        "numBuckets": ring.buckets,
-        "seqNo": ring.number,
+        "numBuckets": metadata.buckets,
+        "seqNo": metadata.sequence_number,
         "nodes": [
             {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"}
-            for value, prefix in ring.nodes
+            for value, prefix in metadata.nodes
         ],
     }
     return json.dumps(content, indent=2).encode()
 
 
-def confirm_rings(storage: Storage, partitions: Iterable[str], instant: str) -> None:
+def confirm_hashing_metadata(storage: Storage, partitions: Iterable[str], instant: str) -> None:
     """Confirm the hashing metadata of an instant; nothing to do for "", without a commit."""
     for partition in partitions if instant else ():
-        storage.put_if_absent(f"{ring_folder(partition)}/{instant}{RING_COMMITTED}", b"")
+        storage.put_if_absent(
+            f"{hashing_metadata_folder(partition)}/{instant}{COMMIT_MARKER_SUFFIX}", b""
+        )
 
 
-def forget_rings(storage: Storage, instant: str) -> None:
+def remove_hashing_metadata(storage: Storage, instant: str) -> None:
     """Remove the hashing metadata of an instant."""
-    for entry in storage.list(RING_FOLDER):
+    for entry in storage.list(HASHING_METADATA_FOLDER):
         # The confirmation is removed first.
-        if entry.name in (f"{instant}{RING_COMMITTED}", f"{instant}{RING_SUFFIX}"):
+        if entry.name in (
+            f"{instant}{COMMIT_MARKER_SUFFIX}",
+            f"{instant}{HASHING_METADATA_SUFFIX}",
+        ):
             storage.delete(entry.path)
 
 
@@ -208,15 +230,15 @@ def _has_files(storage: Storage, partition: str, nodes: Collection[tuple[int, st
     return any(file.name.removeprefix(".").startswith(prefixes) for file in files)
 
 
-def _ring_path(partition: str, instant: str) -> str:
-    return f"{ring_folder(partition)}/{instant}{RING_SUFFIX}"
+def _hashing_metadata_path(partition: str, instant: str) -> str:
+    return f"{hashing_metadata_folder(partition)}/{instant}{HASHING_METADATA_SUFFIX}"
 
 
-def _read_ring(storage: Storage, path: str) -> StoredRing:
+def _read_hashing_metadata_file(storage: Storage, path: str) -> HashingMetadata:
     record: dict[str, Any] = parse_json(storage.read(path), path)
     try:
         nodes = sorted((int(n["value"]), str(n["fileIdPrefix"])) for n in record["nodes"])
-        return StoredRing(
+        return HashingMetadata(
             nodes,
             int(record.get("seqNo") or 0),
             int(record.get("numBuckets") or len(nodes)),

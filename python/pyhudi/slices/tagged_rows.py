@@ -31,7 +31,7 @@ class Tagged:
     base_rows: pa.Array[Any] | None = None
     """For each pair the row number in the group's base file; null if it is unknown."""
 
-    def leaving(self) -> dict[int, pa.Array[Any]]:
+    def deletes_by_group(self) -> dict[int, pa.Array[Any]]:
         """Return row numbers of the keys to delete from each file group."""
         return dict(group_values(self.left_groups, self.left_rows))
 

@@ -18,7 +18,7 @@ from pyhudi.config.write_options import WriteOptions
 from pyhudi.schema.internal_schema import Evolution
 from pyhudi.schema.payloads import FieldMerge
 from pyhudi.slices import markers
-from pyhudi.slices.cdc_format import ChangeLogForm
+from pyhudi.slices.cdc_format import ChangeLogFormat
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.markers import Marker, MarkerType
 from pyhudi.storage.storage import Storage
@@ -95,7 +95,7 @@ class WriteTarget:
     """Bytes that a task may use for the records that it merges into a file; None: no limit."""
     fields: FieldMerge | None = None
     """The rule for combining two records of one key, if not just one of them wins."""
-    change_log: ChangeLogForm | None = None
+    change_log: ChangeLogFormat | None = None
     """The format of change logs next to rewritten base files; None in a table without."""
     partial: bool = False
     """The rows have some of the table's columns; the others keep their stored values."""

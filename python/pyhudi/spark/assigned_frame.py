@@ -68,7 +68,7 @@ class AssignedFrame:
     counts: Counts
     names: Sequence[tuple[str, str]] = ()
     """For each file group, the values of `DESTINATION` and `GROUP` in its rows."""
-    away: int = 0
+    in_other_partition: int = 0
     """Number of rows that go to another partition than they name."""
     cross_partition_duplicates: int = 0
     inserted_duplicates: int = 0
@@ -94,11 +94,11 @@ class AssignedFrame:
 
         rewrite: the write replaces the existing file groups, so rows go to new buckets.
         """
-        away = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
+        in_other_partition = (sf.col(DESTINATION) != sf.col(PARTITION_PATH)).cast("long")
         dropped = sf.col(CROSSED) if CROSSED in tagged.columns else sf.lit(0)
         counted = tagged.groupBy(DESTINATION, GROUP, ACTION, DELETED).agg(
             sf.count("*").alias("count"),
-            sf.sum(away).alias(_MOVED),
+            sf.sum(in_other_partition).alias(_MOVED),
             sf.sum(dropped).alias(_DROPPED),
             _count_existing(tagged),
         )
@@ -108,7 +108,7 @@ class AssignedFrame:
         locations = sorted({(row[DESTINATION], row[GROUP]) for row in assigned})
         paths = sorted({row[DESTINATION] for row in rows})
         groups = [] if rewrite else context.groups(paths)[0]
-        groups = context.index.with_new(context, groups, locations)
+        groups = context.index.with_new_groups(context, groups, locations)
         names = [context.index.location_of(group.slice) for group in groups]
         numbers = {name: number for number, name in enumerate(names)}
         updates: dict[int, Updates] = {}
@@ -193,7 +193,9 @@ class AssignedFrame:
         It is 0 if the index moves rows.
         """
         index = self.context.index
-        return self.away if index.is_global and not index.moves else 0
+        return (
+            self.in_other_partition if index.is_global and not index.updates_partition_path else 0
+        )
 
     @property
     def deleted_keys(self) -> Mapping[int, pa.Array[Any] | None]:
@@ -234,9 +236,9 @@ class AssignedFrame:
 
     def _count_existing(self, files: Sequence[PlannedFile]) -> tuple[int, ...]:
         """Return for each file the number of rows and keys that are not new."""
-        updates, leaving = self.counts.updates, self.counts.deletes
+        updates, deleted_keys = self.counts.updates, self.counts.deletes
         return tuple(
-            updates.get(file.group, Updates(0)).rows + leaving.get(file.group, 0)
+            updates.get(file.group, Updates(0)).rows + deleted_keys.get(file.group, 0)
             if file.group is not None
             else 0
             for file in files

@@ -195,8 +195,8 @@ def carries(data_type: st.DataType, wider: st.DataType) -> bool:
             )
         case st.StructType(), st.StructType():
             return data_type.names == wider.names and all(
-                carries(ours.dataType, theirs.dataType)
-                for ours, theirs in zip(data_type, wider, strict=True)
+                carries(field.dataType, wider_field.dataType)
+                for field, wider_field in zip(data_type, wider, strict=True)
             )
         case st.FloatType(), st.DoubleType():
             return True

@@ -99,7 +99,7 @@ def apply_change(table: WritableTable, change: Change) -> WriteResult:
     scan = handle.scan()
     target = frame_of(scan)
     with job_group(target.sparkSession, f"pyhudi change: {table.storage.uri}"):
-        where = _filter_of_delete(change, scan.shown)
+        where = _filter_of_delete(change, scan.table_schema)
         if where and keys_are_unique(handle.state.timeline):
             with suppress(TooManyKeysError):
                 return delete(table, list(where), max_key_bytes=_MAX_KEY_BYTES)

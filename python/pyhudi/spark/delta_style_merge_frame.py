@@ -165,12 +165,12 @@ def merge_frame(
         if name not in merge_target.fixed
     }
     fixed = {name: _values_of_fixed_column(name, clauses) for name in merge_target.fixed}
-    moved = _differs(merge_target.fixed, clauses, chosen).alias(MOVED)
+    changes_fixed = _differs(merge_target.fixed, clauses, chosen).alias(MOVED)
     if merge_target.casts:
-        kept = [chosen, moved, *(column_of(_TARGET + name) for name in target_columns)]
+        kept = [chosen, changes_fixed, *(column_of(_TARGET + name) for name in target_columns)]
         by_column = {**set_values, **fixed}
         rows, set_values = store_values(rows, by_column, types, chosen, kept, len(clauses))
-        moved = sf.col(MOVED)
+        changes_fixed = sf.col(MOVED)
     else:
         set_values = cast_values(rows, {**set_values, **fixed}, types, chosen)
     computed = rows.select(
@@ -181,7 +181,7 @@ def merge_frame(
             if name not in fixed
         ),
         chosen,
-        moved,
+        changes_fixed,
         *(column_of(_TARGET + name) for name in merge_target.ordering),
     )
     # From the computed values: a non-deterministic expression may give another one each time.

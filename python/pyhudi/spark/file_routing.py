@@ -216,13 +216,13 @@ class WriteRoute:
                 "the rows changed between two jobs of one write",
                 hint="Give a DataFrame that gives the same rows each time, or store it first.",
             )
-        both, leaving = pa.concat_tables([hit, new]), None
+        both, deleted_keys = pa.concat_tables([hit, new]), None
         if deleted.num_rows:
             keys, base_rows = (_column(deleted, name) for name in (RECORD_KEY, BASE_ROW))
-            leaving = DeletedKeys(keys, base_rows)
+            deleted_keys = DeletedKeys(keys, base_rows)
         typed = self._cast_rows(file, both) if both.num_rows else None
         return with_rows(
-            _with_row_count(file, new.num_rows), typed, _column(both, BASE_ROW), leaving
+            _with_row_count(file, new.num_rows), typed, _column(both, BASE_ROW), deleted_keys
         )
 
     def _cast_rows(self, file: PlannedFile, rows: pa.Table) -> pa.Table:

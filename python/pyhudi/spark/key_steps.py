@@ -65,7 +65,7 @@ class KeyRows:
         """
         if self.mode == "partial":
             return partial_rows(self.context, data)
-        return self.context.with_keys(data, self.mode, instant=self.instant, place=row_position)
+        return self.context.with_keys(data, self.mode, instant=self.instant, position=row_position)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """Yield the rows with their keys."""

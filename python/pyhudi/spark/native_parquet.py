@@ -98,7 +98,9 @@ def read_by_spark(spark: SparkSession, paths: Sequence[str], scan: Scan) -> Data
 def _all_columns(scan: Scan) -> pa.Schema:
     """Return all columns of the table in Spark, with Hudi's meta columns if they are requested."""
     requested = set(scan.schema.names)
-    selected = [field for field in scan.shown if field.name in requested or not is_meta(field.name)]
+    selected = [
+        field for field in scan.table_schema if field.name in requested or not is_meta(field.name)
+    ]
     try:
         return wire_schema(pa.schema(selected))
     except UnsupportedTableFeature:

@@ -135,7 +135,7 @@ class Planning(_Frame):  # type: ignore[misc]
         if names is None or not self._origin.is_narrowed:
             return super().filter(condition)
         conjuncts = conjuncts_of(sql or "")
-        schema = self._origin.scan.shown
+        schema = self._origin.scan.table_schema
         tuples = tuple(triple for triple in conjuncts.tuples if is_comparable(triple, schema))
         tuples = tuple(triple for triple in tuples if triple[0] in names)
         exact = conjuncts.complete and len(tuples) == len(conjuncts.tuples)

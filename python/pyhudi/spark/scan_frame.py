@@ -78,7 +78,7 @@ class ScanSource:
                 _narrow_task(task, narrow_scan) for task in self.scan.tasks
             ]
             return narrow_scan
-        where = parse_where(list(pushed), self.scan.shown)
+        where = parse_where(list(pushed), self.scan.table_schema)
         combined = where if request.where is None else both(where, request.where)
         return replace(self.scan, request=replace(request, where=combined))
 
@@ -218,7 +218,7 @@ def estimate_bytes_read(rows: Scan | Changes, sizes: PackSizes) -> float:
         logs = sum(len(task.change_logs) for task in rows.tasks)
         return sum(change_size(task) for task in rows.tasks) + logs * sizes.open_bytes
     read = sum(task_size(task) for task in rows.tasks)
-    all_columns = pa.schema([field for field in rows.shown if not is_meta(field.name)])
+    all_columns = pa.schema([field for field in rows.table_schema if not is_meta(field.name)])
     return read * min(row_bytes(rows.schema) / row_bytes(all_columns), 1.0)
 
 

@@ -129,7 +129,7 @@ class FilteringReader(HudiReader):
         """Store the filters that can be applied when files are read; return all of them."""
         rows = self.query.rows()
         if isinstance(rows, Scan):
-            self.query = replace(self.query, pushed=pushable(filters, rows.shown))
+            self.query = replace(self.query, pushed=pushable(filters, rows.table_schema))
         return filters
 
 

@@ -138,7 +138,7 @@ class Query:
         """Return the scan without rows that fail the filters that Spark pushed down."""
         if not self.pushed:
             return scan
-        pushed = parse_where(list(self.pushed), scan.shown)
+        pushed = parse_where(list(self.pushed), scan.table_schema)
         return replace(scan, request=replace(scan.request, where=both(pushed, scan.request.where)))
 
 

@@ -53,10 +53,13 @@ class Slices(InputPartition):  # type: ignore[misc]
 
 def check_schema(actual: pa.Schema, schema: StructType) -> None:
     """Raise `SchemaMismatch` if rows differ from what Spark expects."""
-    for ours, theirs in zip(spark_schema(wire_schema(actual)), schema, strict=True):
-        if (ours.name, ours.dataType) != (theirs.name, theirs.dataType):
+    for column, expected in zip(spark_schema(wire_schema(actual)), schema, strict=True):
+        if (column.name, column.dataType) != (
+            expected.name,
+            expected.dataType,
+        ):
             raise SchemaMismatch(
-                f"Spark expects the column {theirs.name!r} as {theirs.dataType.simpleString()}, "
-                f"the table has {ours.name!r} as {ours.dataType.simpleString()}",
+                f"Spark expects column {expected.name!r} as {expected.dataType.simpleString()}, "
+                f"the table has {column.name!r} as {column.dataType.simpleString()}",
                 hint="Create a new DataFrame, or restart the stream.",
             )

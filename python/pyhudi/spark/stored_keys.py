@@ -178,7 +178,7 @@ class FindSlices:
 
     def _may_have_keys(self, slice_: FileSlice, keys: Any) -> bool:
         requested = keys.get(slice_.partition) if isinstance(keys, dict) else keys
-        return requested is not None and self.filters.may_hold(slice_, requested)
+        return requested is not None and self.filters.may_contain(slice_, requested)
 
 
 def _candidates(

@@ -58,14 +58,14 @@ def call_procedure(call: Call, open_table: OpenTable) -> pa.Table:
         if name in arguments:
             raise ConfigError(f"{call.procedure} gets {name!r} twice")
         arguments[name] = value
-    given = {name: value for name, value in arguments.items() if value is not None}
-    table, path = given.pop("table", None), given.pop("path", None)
+    passed = {name: value for name, value in arguments.items() if value is not None}
+    table, path = passed.pop("table", None), passed.pop("path", None)
     if (table is None) == (path is None):
         raise ConfigError(f"{call.procedure} needs table or path", hint="table => 'trips'")
-    missing = [name for name in procedure.required if name not in given]
+    missing = [name for name in procedure.required if name not in passed]
     if missing:
         raise ConfigError(f"{call.procedure} needs {missing[0]}")
-    return _rows(procedure.run(open_table(table, path), given))
+    return _rows(procedure.run(open_table(table, path), passed))
 
 
 def _procedure(name: str) -> Procedure:

@@ -54,7 +54,7 @@ class TableReference:
 def find_tables(sql: str) -> list[TableReference]:
     """Return the relations that a statement names, in order, without those of its WITH clauses."""
     tokens = Tokens(sql)
-    found: list[TableReference] = []
+    references: list[TableReference] = []
     local = _common_tables(tokens)
     in_from = [False]  # one for each open parenthesis
     relation_follows = False
@@ -62,7 +62,7 @@ def find_tables(sql: str) -> list[TableReference]:
         if relation_follows and tokens.is_name() and tokens.word() not in _NO_TABLE:
             reference = _reference(tokens)
             if reference is not None and reference.table.parts[0].lower() not in local:
-                found.append(reference)
+                references.append(reference)
             relation_follows = False
             continue
         word = tokens.word()
@@ -79,7 +79,7 @@ def find_tables(sql: str) -> list[TableReference]:
         else:
             in_from[-1] = in_from[-1] and word not in _END_OF_FROM
             relation_follows = word == "," and in_from[-1]
-    return found
+    return references
 
 
 def replace_tables(

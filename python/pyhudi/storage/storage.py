@@ -63,7 +63,7 @@ class Storage:
             uri = str(Path(uri).expanduser())
         self.uri = uri if ":" in uri.split("/", 1)[0] else _absolute(Path(uri))
         self.options = check_storage_options(uri, options)
-        self.kept = LruCache(_CACHED_STATS)
+        self.cache = LruCache(_CACHED_STATS)
         """Cached content of files that never change: commits, weighted by their write stats."""
         self.listings: dict[str, Any] = {}
         """The last listing of each timeline, parsed; used only if a new listing is equal."""
@@ -84,12 +84,12 @@ class Storage:
             "own_versions": {},
             "listings": {},
         }
-        del state["kept"]
+        del state["cache"]
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.kept = LruCache(_CACHED_STATS)
+        self.cache = LruCache(_CACHED_STATS)
 
     @property
     def native(self) -> _native.Store:
@@ -112,7 +112,7 @@ class Storage:
         # The core changes only files in the table's own directories, and must know where it begins.
         uri, outer = self._above or (self.uri, "")
         part._above = uri, f"{outer}/{folder}".lstrip("/")  # noqa: SLF001 - of its own class
-        part.kept, part.listings = self.kept, self.listings
+        part.cache, part.listings = self.cache, self.listings
         return part
 
     def read(self, path: str) -> bytes:

@@ -146,11 +146,12 @@ class CommitParticipant:
         self,
         table: TableSnapshot,  # noqa: ARG002
         listed: _native.FileGroups,  # noqa: ARG002
-        wanted: Callable[[str], bool],  # noqa: ARG002
+        includes_partition: Callable[[str], bool],  # noqa: ARG002
     ) -> Iterable[str]:
         """Return paths of the table's files that a listing of storage does not have.
 
-        wanted: a test of the partition path. Only a participant that lists files knows any.
+        includes_partition: a test of the partition path. Only a participant that lists files knows
+        any.
         """
         return ()
 

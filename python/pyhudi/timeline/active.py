@@ -400,19 +400,21 @@ class Timeline:
 
         The core decodes commits that are not cached. Raises as `commit_metadata` does.
         """
-        for some in self._portions():
-            yield from zip(some, self._files_of(some), strict=True)
+        for commits in self._portions():
+            yield from zip(commits, self._files_of(commits), strict=True)
 
     def paths_of_commits(self) -> Iterator[tuple[Instant, NamedPaths]]:
         """Yield every commit with the paths that it names, oldest first, as `files_of_commits`."""
-        for some in self._portions():
-            keys = [(self._storage.uri, f"{self.path(commit)}#paths") for commit in some]
+        for commits in self._portions():
+            keys = [(self._storage.uri, f"{self.path(commit)}#paths") for commit in commits]
             cached = [self._cache.get(key) for key in keys]
-            unread = [commit for commit, paths in zip(some, cached, strict=True) if paths is None]
+            unread = [
+                commit for commit, paths in zip(commits, cached, strict=True) if paths is None
+            ]
             read = map(paths_of_files, self._files_of(unread) if unread else ())
-            for commit, key, known in zip(some, keys, cached, strict=True):
-                paths: NamedPaths = next(read) if known is None else known
-                if known is None:
+            for commit, key, cached_paths in zip(commits, keys, cached, strict=True):
+                paths: NamedPaths = next(read) if cached_paths is None else cached_paths
+                if cached_paths is None:
                     self._cache.put(key, paths, weight=len(paths.paths) // 4 + 1)
                 yield commit, paths
 
@@ -437,7 +439,7 @@ class Timeline:
     @property
     def _cache(self) -> LruCache:
         # A file whose name has its completion time never changes.
-        return self._storage.kept if self.completes_in_names else self._read
+        return self._storage.cache if self.completes_in_names else self._read
 
     def _read_files(self, commits: Sequence[Instant]) -> list[tuple[CommitFile, ...]]:
         paths = [self.path(commit) for commit in commits]
@@ -491,10 +493,10 @@ class Timeline:
         if not saved:
             return frozenset()
         first, times = min(saved), (commit.requested for commit in self.commits)
-        span = InstantRange(
+        instant_range = InstantRange(
             after=first, until=next((t for t in times if t > first and t not in saved), None)
         )
-        return frozenset(commit.requested for commit in self.archive.commits(span))
+        return frozenset(commit.requested for commit in self.archive.commits(instant_range))
 
 
 def has_known_archive(storage: Storage, folder: str) -> bool:
@@ -510,7 +512,7 @@ def keep_commit(storage: Storage, path: str, data: bytes) -> None:
 
     path: of a file whose name contains the completion time.
     """
-    _put(storage.kept, storage, path, commit_metadata_of(serde.decode(data, path), path))
+    _put(storage.cache, storage, path, commit_metadata_of(serde.decode(data, path), path))
 
 
 def _put(cache: LruCache, storage: Storage, path: str, metadata: CommitMetadata) -> None:

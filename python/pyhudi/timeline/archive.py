@@ -42,20 +42,22 @@ class Archive:
         """Whether no instant has been archived."""
         return not self._format.files()
 
-    def instants(self, span: InstantRange | None = None) -> tuple[Instant, ...]:
+    def instants(self, instant_range: InstantRange | None = None) -> tuple[Instant, ...]:
         """Return archived instants of a range, all by default, oldest first.
 
         `file_name` is the archive's file that contains the instant. Raises `CorruptTable` naming
         the file for a damaged archive, `TimelineMoved` if the table's layout has changed.
         """
-        instants = self._format.instants(span)
+        instants = self._format.instants(instant_range)
         if not instants:
             check_in_force(self._storage, self._layout)
         return tuple(sorted(instants, key=lambda instant: (instant.requested, instant.action)))
 
-    def commits(self, span: InstantRange | None = None) -> tuple[Instant, ...]:
+    def commits(self, instant_range: InstantRange | None = None) -> tuple[Instant, ...]:
         """Return archived commits, delta commits and replace commits of a range, oldest first."""
-        return tuple(commit for commit in self.instants(span) if commit.action in COMMIT_ACTIONS)
+        return tuple(
+            commit for commit in self.instants(instant_range) if commit.action in COMMIT_ACTIONS
+        )
 
     def reload(self) -> Archive:
         """Return the current archive."""
@@ -87,7 +89,7 @@ class Archive:
         Raises `HistoryUnavailable` if the archive does not store it.
         """
         key = (self._storage.uri, f"{self.folder}#{requested}")
-        cached: str | None = self._storage.kept.get(key)
+        cached: str | None = self._storage.cache.get(key)
         if cached is not None:
             return cached
         completed = self._format.completion_time(requested)
@@ -98,5 +100,5 @@ class Archive:
                 f"timeline in {self.folder}, so its log files cannot be assigned to slices",
             )
         # It never changes, and each log file of an archived commit needs it.
-        self._storage.kept.put(key, completed, weight=1)
+        self._storage.cache.put(key, completed, weight=1)
         return completed

@@ -47,14 +47,18 @@ class ArchiveLogs:
             (n for n in names if n.startswith(PREFIX)), key=lambda name: (log_number(name), name)
         )
 
-    def instants(self, span: InstantRange | None) -> list[Instant]:
+    def instants(self, instant_range: InstantRange | None) -> list[Instant]:
         """Return completed instants of a range. `completed` is None if it was not stored."""
-        return [instant for instant in self._index() if span is None or span.holds(instant)]
+        return [
+            instant
+            for instant in self._index()
+            if instant_range is None or instant_range.contains(instant)
+        ]
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
         """Return the content of the instant's completed file."""
-        place = self._index()[instant]
-        entry = self._entry(instant.file_name, self._lines(instant.file_name)[place])
+        line_number = self._index()[instant]
+        entry = self._entry(instant.file_name, self._lines(instant.file_name)[line_number])
         content: dict[str, Any] | None = entry.get(METADATA_FIELD.get(instant.action, ""))
         return content
 
@@ -68,10 +72,10 @@ class ArchiveLogs:
         if self._places is None:
             by_key: dict[tuple[str, str], tuple[Instant, int]] = {}
             for name in self.files():
-                for place, line in enumerate(self._lines(name)):
+                for line_number, line in enumerate(self._lines(name)):
                     instant = self._instant(name, self._entry(name, line))
                     if instant is not None:
-                        by_key[instant.requested, instant.action] = (instant, place)
+                        by_key[instant.requested, instant.action] = (instant, line_number)
             self._places = dict(by_key.values())
         return self._places
 

@@ -50,36 +50,36 @@ class LsmHistory:
             self._names = sorted(current_manifest(self._storage, self._folder).files)
         return self._names
 
-    def instants(self, span: InstantRange | None) -> list[Instant]:
+    def instants(self, instant_range: InstantRange | None) -> list[Instant]:
         """Return archived instants of a range, each once: a failed writer may leave duplicates."""
-        requested_range = span or InstantRange()
-        names = self._that_may_hold(requested_range)
+        requested_range = instant_range or InstantRange()
+        names = self._files_that_may_contain(requested_range)
         candidates = [
             instant for name in names for instant in self._instants(name, requested_range)
         ]
         once = {(instant.requested, instant.action): instant for instant in candidates}
-        return [instant for instant in once.values() if requested_range.holds(instant)]
+        return [instant for instant in once.values() if requested_range.contains(instant)]
 
-    def _that_may_hold(self, span: InstantRange) -> list[str]:
+    def _files_that_may_contain(self, instant_range: InstantRange) -> list[str]:
         """Return the names of files that may contain instants of a range."""
-        doubtful = [name for name in self.files() if not _may_hold(_range(name), span)]
+        doubtful = [name for name in self.files() if not _may_contain(_range(name), instant_range)]
         bounds: dict[str, tuple[str, str]] = {}
 
         def look(name: str) -> None:
             bounds[name] = self._bounds(name)
 
         self._storage.run_concurrently(*(partial(look, name) for name in doubtful))
-        outside = {name for name in doubtful if not _may_hold(bounds[name], span)}
+        outside = {name for name in doubtful if not _may_contain(bounds[name], instant_range)}
         return [name for name in self.files() if name not in outside]
 
     def _bounds(self, name: str) -> tuple[str, str]:
         """Return minimum and maximum time of a file, cached, because files never change."""
         key = (self._storage.uri, f"{self._folder}/{name}")
-        bounds: tuple[str, str] | None = self._storage.kept.get(key)
+        bounds: tuple[str, str] | None = self._storage.cache.get(key)
         if bounds is None:
             times = [row[_TIME] for row in self._rows(name, (_TIME,), ())]
             bounds = min(times, default=_LATEST), max(times, default="")
-            self._storage.kept.put(key, bounds, weight=1)
+            self._storage.cache.put(key, bounds, weight=1)
         return bounds
 
     def read(self, instant: Instant) -> dict[str, Any] | None:
@@ -107,21 +107,21 @@ class LsmHistory:
         """Return completion times of one file, cached, because files never change."""
         if name not in self._times:
             key = (self._storage.uri, f"{self._folder}/{name}#completions")
-            times: dict[str, str] | None = self._storage.kept.get(key)
+            times: dict[str, str] | None = self._storage.cache.get(key)
             if times is None:
                 rows = self._rows(name, (_TIME, _COMPLETION), ())
                 times = {row[_TIME]: row[_COMPLETION] for row in rows}
-                self._storage.kept.put(key, times, weight=len(times) // 8 + 1)
+                self._storage.cache.put(key, times, weight=len(times) // 8 + 1)
             self._times[name] = times
         return self._times[name]
 
-    def _instants(self, name: str, span: InstantRange) -> list[Instant]:
+    def _instants(self, name: str, instant_range: InstantRange) -> list[Instant]:
         bounds: list[_Bound] = []
-        column = _COMPLETION if span.by_completion else _TIME
-        if span.after is not None:
-            bounds.append((column, ">", pa.array([span.after])))
-        if span.until is not None:
-            bounds.append((column, "<=", pa.array([span.until])))
+        column = _COMPLETION if instant_range.by_completion else _TIME
+        if instant_range.after is not None:
+            bounds.append((column, ">", pa.array([instant_range.after])))
+        if instant_range.until is not None:
+            bounds.append((column, "<=", pa.array([instant_range.until])))
         return [
             Instant(row[_TIME], row[_ACTION], State.COMPLETED, row[_COMPLETION], name)
             for row in self._rows(name, _FACTS, bounds)
@@ -165,13 +165,13 @@ def _covers(name: str, requested: str) -> bool:
     return first <= requested <= last
 
 
-def _may_hold(bounds: tuple[str, str], span: InstantRange) -> bool:
+def _may_contain(bounds: tuple[str, str], instant_range: InstantRange) -> bool:
     """Return whether a file with instants from one time to another may have some of a range.
 
     An instant completes after it was requested, so one requested after the end of the range is
     never in it.
     """
     first, last = bounds
-    if span.until is not None and first > span.until:
+    if instant_range.until is not None and first > instant_range.until:
         return False
-    return span.by_completion or span.after is None or last > span.after
+    return instant_range.by_completion or instant_range.after is None or last > instant_range.after

@@ -62,8 +62,8 @@ def _not_in_history(
 ) -> list[Instant]:
     """Return the instants that a failed writer has not archived already."""
     history = LsmHistory(storage, config.history_folder)
-    span = InstantRange.between(instants[0].requested, instants[-1].requested)
-    archived = {(instant.requested, instant.action) for instant in history.instants(span)}
+    instant_range = InstantRange.between(instants[0].requested, instants[-1].requested)
+    archived = {(instant.requested, instant.action) for instant in history.instants(instant_range)}
     return [instant for instant in instants if (instant.requested, instant.action) not in archived]
 
 

@@ -36,7 +36,7 @@ class _Is:
 
     what: str
     """The expected value, for the message."""
-    holds: Callable[[Any], bool]
+    contains: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _is_file(value: Any) -> bool:
 
 
 def _or_none(shape: _Is) -> _Is:
-    return _Is(shape.what, lambda value: value is None or value == "" or shape.holds(value))
+    return _Is(shape.what, lambda value: value is None or value == "" or shape.contains(value))
 
 
 _ANY = _Is("value", lambda _: True)
@@ -154,7 +154,7 @@ def check_content(content: Mapping[str, Any], file: Instant, path: str) -> None:
 def _wrong(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:
     """Yield each invalid value with its position and the expected value."""
     if isinstance(shape, _Is):
-        if not shape.holds(value):
+        if not shape.contains(value):
             yield at, value, shape.what
         return
     if value is None:
@@ -176,8 +176,8 @@ def _wrong_items(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, st
     if not isinstance(value, list):
         yield at, value, "list"
     else:
-        for place, item in enumerate(value):
-            yield from _wrong_item(item, shape, f"{at}[{place}]")
+        for position, item in enumerate(value):
+            yield from _wrong_item(item, shape, f"{at}[{position}]")
 
 
 def _wrong_item(value: Any, shape: Any, at: str) -> Iterator[tuple[str, Any, str]]:

@@ -42,11 +42,11 @@ class InstantGenerator:
 
     def _wait_for(self, instant: str) -> None:
         try:
-            behind = parse_instant(instant, self._zone) - self._clock.now_ms()
+            wait_ms = parse_instant(instant, self._zone) - self._clock.now_ms()
         except ConfigError:
             return
-        if 0 < behind <= _LONGEST_WAIT_MS:
-            self._clock.sleep(behind / 1000)
+        if 0 < wait_ms <= _LONGEST_WAIT_MS:
+            self._clock.sleep(wait_ms / 1000)
 
 
 _LONGEST_WAIT_MS = 1000

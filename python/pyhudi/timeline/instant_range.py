@@ -23,7 +23,7 @@ class InstantRange:
         """Return the range of times from the first to the last, both inclusive."""
         return cls(str(int(first) - 1).zfill(len(first)), last, by_completion)
 
-    def holds(self, instant: Instant) -> bool:
+    def contains(self, instant: Instant) -> bool:
         """Return whether an instant is in the range; without that time it is in no range."""
         time = self.time_of(instant)
         if time is None:

@@ -45,15 +45,17 @@ def check_whole(storage: Storage, layout: TimelineLayout, other_files: Entries) 
     leftovers of a change by pyhudi, which the announcing file identifies.
     """
     other = LAYOUT_1 if layout.completion_in_name else LAYOUT_2
-    moved = next((entry for entry in other_files if other.parse(entry.name) is not None), None)
-    if moved is None or any(storage.exists(each.path(MOVING)) for each in (LAYOUT_1, LAYOUT_2)):
+    other_file = next((entry for entry in other_files if other.parse(entry.name) is not None), None)
+    if other_file is None or any(
+        storage.exists(each.path(MOVING)) for each in (LAYOUT_1, LAYOUT_2)
+    ):
         return
     check_in_force(storage, layout)
     # A writer may be removing another writer's leftovers now.
-    if not storage.exists(moved.path):
+    if not storage.exists(other_file.path):
         return
     msg = (
-        f"{names.LAYOUT_VERSION} is {layout.version}, but {moved.path} exists: an upgrade "
+        f"{names.LAYOUT_VERSION} is {layout.version}, but {other_file.path} exists: an upgrade "
         "or downgrade by Apache Hudi was interrupted"
     )
     hint = "Complete it with Apache Hudi: hudi-cli has `upgrade table` and `downgrade table`."

@@ -70,23 +70,23 @@ def order_time(timeline: Timeline, time: str, *, by_completion: bool) -> str:
     return named_time
 
 
-def resolve_requested_time(timeline: Timeline, moment: Moment, zone: Zone) -> str:
-    """Return the requested time of the instant that `moment` names, else its own time.
+def resolve_requested_time(timeline: Timeline, timestamp: Moment, zone: Zone) -> str:
+    """Return the requested time of the instant that `timestamp` names, else its own time.
 
     Raises as `order_time`, and `ConfigError` for an invalid time.
     """
-    time = instant_of(moment, zone)
-    if isinstance(moment, PlainTime):
+    time = instant_of(timestamp, zone)
+    if isinstance(timestamp, PlainTime):
         return time
     return order_time(timeline, time, by_completion=False)
 
 
-def timeline_at(timeline: Timeline, moment: Moment, zone: Zone) -> Timeline:
-    """Return the timeline as it was at an instant that `moment` names, else at its time.
+def timeline_at(timeline: Timeline, timestamp: Moment, zone: Zone) -> Timeline:
+    """Return the timeline as it was at an instant that `timestamp` names, else at its time.
 
     Raises as `timeline_as_of` and `resolve_requested_time`.
     """
-    return timeline_as_of(timeline, resolve_requested_time(timeline, moment, zone))
+    return timeline_as_of(timeline, resolve_requested_time(timeline, timestamp, zone))
 
 
 def check_complete(timeline: Timeline, time: str, *, by_completion: bool) -> None:

@@ -32,36 +32,35 @@ def newer_timeline(
     applied: times of writes that the metadata table has already. A write that was started since and
     is still pending is detected as well: the metadata table is ahead of the table by it.
     """
-    now = Timeline.load(storage, config)
+    current = Timeline.load(storage, config)
     previous = {
         (instant.requested, instant.action) for instant in timeline.uncut.filter_completed()
     }
-    completed = {(instant.requested, instant.action) for instant in now.filter_completed()}
+    completed = {(instant.requested, instant.action) for instant in current.filter_completed()}
     if completed - previous or (previous and not completed):
-        return now
-    started = {instant.requested for instant in now.pending()}
+        return current
+    started = {instant.requested for instant in current.pending()}
     started -= {instant.requested for instant in timeline.uncut.pending()}
-    return now if started.intersection(applied) else None
+    return current if started.intersection(applied) else None
 
 
-def check_listing_complete(storage: Storage, config: TableConfig, then: Timeline) -> None:
-    """Raise `HistoryUnavailable` if a listing may miss files of the snapshot `then`.
+def check_listing_complete(storage: Storage, config: TableConfig, opened: Timeline) -> None:
+    """Raise `HistoryUnavailable` if a listing may miss files of the snapshot `opened`.
 
     Call it after the listing: unlike the metadata table, a listing does not show whether other
     writers have committed.
     """
-    check_snapshot_readable(then, Timeline.load(storage, config))
+    check_snapshot_readable(opened, Timeline.load(storage, config))
 
 
-def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
-    """Raise `HistoryUnavailable` if files of the snapshot `then` may be deleted `now`.
+def check_snapshot_readable(opened: Timeline, current: Timeline) -> None:
+    """Raise `HistoryUnavailable` if files of the snapshot `opened` may be deleted in `current`.
 
-    then: cut for time travel, or whole. Files of a cut one that were missing at load are not
-    detected.
+    opened: may be cut for time travel; then files that were missing at load are not detected.
     """
-    commits = then.uncut.commits
-    lost = next((commit for commit in commits if not now.is_committed(commit.requested)), None)
-    if lost is None and commits and not _was_archived(commits[-1], now):
+    commits = opened.uncut.commits
+    lost = next((commit for commit in commits if not current.is_committed(commit.requested)), None)
+    if lost is None and commits and not _was_archived(commits[-1], current):
         lost = commits[-1]
     if lost is not None:
         raise HistoryUnavailable(
@@ -69,12 +68,12 @@ def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
             "rolled back, or the table was recreated, upgraded or downgraded",
             hint=_AGAIN,
         )
-    until = then.bound or (then.last_commit.requested if then.last_commit else None)
+    until = opened.bound or (opened.last_commit.requested if opened.last_commit else None)
     if until is None:
         return
-    counted = min([until, *_newly_completed(then, now)])
-    for horizon, clean in _later_cleans(then, now, until):
-        if horizon is None or horizon > counted:
+    counted = min([until, *_newly_completed(opened, current)])
+    for earliest_retained, clean in _later_cleans(opened, current, until):
+        if earliest_retained is None or earliest_retained > counted:
             raise HistoryUnavailable(
                 f"after you opened the table, the clean {clean} removed files that the snapshot "
                 f"of {until} may need",
@@ -82,28 +81,30 @@ def check_snapshot_readable(then: Timeline, now: Timeline) -> None:
             )
 
 
-def _was_archived(commit: Instant, now: Timeline) -> bool:
+def _was_archived(commit: Instant, current: Timeline) -> bool:
     """Return False if a commit should be archived and is not: the table was recreated since."""
-    active = now.find(commit.requested, commit.action) is not None
-    return active or now.archive.find(commit.requested, commit.action) is not None
+    active = current.find(commit.requested, commit.action) is not None
+    return active or current.archive.find(commit.requested, commit.action) is not None
 
 
-def _newly_completed(then: Timeline, now: Timeline) -> Iterator[str]:
+def _newly_completed(opened: Timeline, current: Timeline) -> Iterator[str]:
     """Yield the times of instants that were pending then and are completed now.
 
     They are not part of the snapshot. But a clean counts their file slices as newer than those of
     the snapshot, although their requested times may be older.
     """
-    for pending in then.uncut.pending(*COMMIT_ACTIONS, COMPACTION, CLUSTERING):
+    for pending in opened.uncut.pending(*COMMIT_ACTIONS, COMPACTION, CLUSTERING):
         time, action = pending.requested, pending.completed_action
-        current = now.find(time, action)
-        if current is None and now.is_before_start(time):
-            current = now.archive.find(time, action)
-        if current is not None and current.is_completed:
+        instant = current.find(time, action)
+        if instant is None and current.is_before_start(time):
+            instant = current.archive.find(time, action)
+        if instant is not None and instant.is_completed:
             yield time
 
 
-def _later_cleans(then: Timeline, now: Timeline, until: str) -> Iterator[tuple[str | None, str]]:
+def _later_cleans(
+    opened: Timeline, current: Timeline, until: str
+) -> Iterator[tuple[str | None, str]]:
     """Yield the times of later cleans, also inflight, each with the earliest commit it retains.
 
     The clean retains the snapshots from that commit on; None if it has no such commit, as with a
@@ -113,28 +114,32 @@ def _later_cleans(then: Timeline, now: Timeline, until: str) -> Iterator[tuple[s
     # A clean that was planned before removes no file of the snapshot, but of an earlier one.
     earlier = {
         clean.requested
-        for clean in then.uncut.instants
-        if clean.action == CLEAN and (then.bound is None or clean.state is not State.REQUESTED)
+        for clean in opened.uncut.instants
+        if clean.action == CLEAN and (opened.bound is None or clean.state is not State.REQUESTED)
     }
-    for clean in now.instants:
+    for clean in current.instants:
         if clean.action == CLEAN and clean.requested not in earlier:
-            yield from _horizon_of(now, clean)
-    archived = now.archive.last_clean() if now.is_before_start(until) else None
-    if archived is not None and archived.requested > max(earlier, default=then.first_active or ""):
-        yield from _horizon(now.archive.read(archived), archived.requested)
+            yield from _earliest_retained_by(current, clean)
+    archived = current.archive.last_clean() if current.is_before_start(until) else None
+    if archived is not None and archived.requested > max(
+        earlier, default=opened.first_active or ""
+    ):
+        yield from _earliest_retained_in(current.archive.read(archived), archived.requested)
 
 
-def _horizon_of(now: Timeline, clean: Instant) -> Iterator[tuple[str | None, str]]:
+def _earliest_retained_by(current: Timeline, clean: Instant) -> Iterator[tuple[str | None, str]]:
     if clean.is_completed:
-        yield from _horizon(now.read(clean), clean.requested)
+        yield from _earliest_retained_in(current.read(clean), clean.requested)
     elif clean.state is State.INFLIGHT:
-        plan = now.plan(clean) or {}
+        plan = current.plan(clean) or {}
         retained = plan.get("earliestInstantToRetain") or {}
         yield retained.get("timestamp"), clean.requested
 
 
-def _horizon(clean: dict[str, Any] | None, time: str) -> Iterator[tuple[str | None, str]]:
+def _earliest_retained_in(
+    clean: dict[str, Any] | None, time: str
+) -> Iterator[tuple[str | None, str]]:
     clean = clean or {}
-    horizon = clean.get("earliestCommitToRetain") or None
-    if horizon is not None or clean.get("totalFilesDeleted", 1):
-        yield horizon, time
+    earliest_retained = clean.get("earliestCommitToRetain") or None
+    if earliest_retained is not None or clean.get("totalFilesDeleted", 1):
+        yield earliest_retained, time

@@ -34,18 +34,22 @@ def timeline_as_of(timeline: Timeline, instant: str) -> Timeline:
     return timeline.until(instant)
 
 
-def check_after_first_commit(timeline: Timeline, span: InstantRange, requested: str) -> None:
+def check_after_first_commit(
+    timeline: Timeline, instant_range: InstantRange, requested: str
+) -> None:
     """Raise `HistoryUnavailable` if all commits of a table are after the end of a range.
 
     A table without commits is empty at any time. requested: the range's end for the message.
     """
-    if not timeline.commits or any(map(span.holds, timeline.commits)):
+    if not timeline.commits or any(map(instant_range.contains, timeline.commits)):
         return
-    undated = span.by_completion and not timeline.completes_in_names
-    archived = timeline.archive.commits(InstantRange(until=span.until) if undated else span)
+    undated = instant_range.by_completion and not timeline.completes_in_names
+    archived = timeline.archive.commits(
+        InstantRange(until=instant_range.until) if undated else instant_range
+    )
     if not archived:
         all_commits = (*timeline.commits, *timeline.archive.commits())
-        first = min(filter(None, map(span.time_of, all_commits)), default="")
+        first = min(filter(None, map(instant_range.time_of, all_commits)), default="")
         raise HistoryUnavailable(
             f"{requested} is before the first commit, {first}",
             hint="Use a later time; inspect.commits() lists the commits. Times without an offset "
@@ -117,11 +121,11 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
 
 
 def _last_clean(timeline: Timeline, instant: str) -> dict[str, Any] | None:
-    whole = timeline.uncut
-    active = whole.filter_completed(CLEAN)
+    uncut_timeline = timeline.uncut
+    active = uncut_timeline.filter_completed(CLEAN)
     if active:
-        return whole.read(active[-1]) or {}
-    if not whole.is_before_start(instant):
+        return uncut_timeline.read(active[-1]) or {}
+    if not uncut_timeline.is_before_start(instant):
         return None
-    archived = whole.archive.last_clean()
-    return None if archived is None else whole.archive.read(archived) or {}
+    archived = uncut_timeline.archive.last_clean()
+    return None if archived is None else uncut_timeline.archive.read(archived) or {}

@@ -125,8 +125,8 @@ def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
     this machine's clock.
     """
     now = clock.now_ms()
-    late = any(now - file.modified_ms >= EXPIRES_MS for file in beating)
-    if not late or not is_remote(storage.uri):
+    is_late = any(now - file.modified_ms >= EXPIRES_MS for file in beating)
+    if not is_late or not is_remote(storage.uri):
         return now
     probe = f"{HEARTBEAT_FOLDER}/probe-{clock.uuid()}"
     storage.put(probe, b"")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from pyhudi.config.actions import COMPACTION, LOG_COMPACTION, Instant, State
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.slices import markers
@@ -93,7 +93,7 @@ def after_commit(table: TableSnapshot) -> TableSnapshot:
 
 
 def _without_pending_operation(config: TableConfig) -> dict[str, str]:
-    return {name: option for name, option in config.properties.items() if name != UNFINISHED}
+    return {name: option for name, option in config.properties.items() if name != PENDING_OPERATION}
 
 
 def _check_free(

@@ -19,8 +19,8 @@ active_owners: set[str] = set()
 
 def owner(name: str) -> bytes:
     """Return the identity of this process with a name in it; empty if the machine has none."""
-    here = _this_process(os.getpid())
-    return json.dumps({**here, "name": name}).encode() if here else b""
+    process = _this_process(os.getpid())
+    return json.dumps({**process, "name": name}).encode() if process else b""
 
 
 def owner_of_parent(name: str) -> bytes:
@@ -28,8 +28,8 @@ def owner_of_parent(name: str) -> bytes:
 
     Of a worker of Spark that is the daemon, which ends with Spark's driver.
     """
-    here = _this_process(os.getppid())
-    return json.dumps({**here, "name": name}).encode() if here else b""
+    process = _this_process(os.getppid())
+    return json.dumps({**process, "name": name}).encode() if process else b""
 
 
 def parse_json_object(content: bytes) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def is_from_dead_process(content: bytes) -> bool:
 
     For this process: whether it no longer keeps the content's name alive.
     """
-    fields, here = parse_json_object(content), _this_process(os.getpid())
-    if not here or fields.get("machine") != here["machine"]:
+    fields, process = parse_json_object(content), _this_process(os.getpid())
+    if not process or fields.get("machine") != process["machine"]:
         return False
     if fields.get("pid") == os.getpid():
         return fields.get("name") not in active_owners

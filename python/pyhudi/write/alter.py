@@ -68,7 +68,7 @@ def alter(
 def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
     by_name = any(isinstance(change, (Rename, Drop, ChangeType)) for change in changes)
     for partition_type, name in partition_types_of(config.metadata_partitions):
-        if by_name and partition_type.by_column_names and not partition_type.has_names:
+        if by_name and partition_type.depends_on_column_names and not partition_type.has_names:
             msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
             raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')
 

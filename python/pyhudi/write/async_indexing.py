@@ -36,7 +36,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, retryable_conflict
 from pyhudi.metadata.index_definitions import (
@@ -48,13 +48,13 @@ from pyhudi.metadata.index_definitions import (
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import (
     NO_INSTANT,
-    PortionTask,
+    RoundTask,
     Source,
-    derive_initial,
+    initial_record_rows,
 )
 from pyhudi.metadata.initialize import STAGE, PartitionBuild, complete_build
 from pyhudi.metadata.log_file_writer import GroupTarget, write_group
-from pyhudi.metadata.new_file_groups import START_TOKEN, start_log
+from pyhudi.metadata.new_file_groups import FIRST_LOG_TOKEN, first_log_path
 from pyhudi.metadata.partition_types.base import PartitionRequest
 from pyhudi.metadata.partition_types.registry import (
     in_order,
@@ -67,7 +67,7 @@ from pyhudi.metadata.pending_operation import PendingOperation
 from pyhudi.metadata.record_tasks import RECORD_ROWS, RecordTask
 from pyhudi.metadata.statistics_columns import check_nested
 from pyhudi.metadata.table_writer import clear_partitions, delta_commit, open_metadata_table
-from pyhudi.metadata.write_checks import can_be_kept, check_kept
+from pyhudi.metadata.write_checks import check_maintainable, maintainable_partitions
 from pyhudi.slices.file_slice import FileSlice, LogFile
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -116,14 +116,14 @@ def _plan_build(
         options = index_type.options_for_create_index(options, request)
         partition_request = PartitionRequest(config, options, schema=table.columns)
         existing = config.metadata_partitions
-        supported = can_be_kept(
+        supported = maintainable_partitions(
             partitions_to_build(index_type, partition_request), context.schema, options
         )
         partitions = tuple(name for name in in_order(set(supported)) if name not in existing)
         partitions = partitions if index_type.name in partitions else (index_type.name,)
         definitions = new_definitions(partitions, partition_request)
     check_index_is_new(config, *partitions)
-    check_kept(partitions, config, parse_definitions(definitions), context.schema)
+    check_maintainable(partitions, config, parse_definitions(definitions), context.schema)
     check_nested(config, options.stats_columns)
     return _PlannedIndex(partitions, options, definitions)
 
@@ -313,7 +313,7 @@ class _Build:
         changes[names.METADATA_PARTITIONS] = ",".join(sorted(listed))
         changes.update(self._key_uniqueness_property(stats))
         # Fails if another writer took over and changed the properties (`fence_build`).
-        config = config.update(table.storage, changes, clock, removed=(UNFINISHED,))
+        config = config.update(table.storage, changes, clock, removed=(PENDING_OPERATION,))
         self.heartbeat.stop()
         return config.metadata_partitions
 
@@ -342,7 +342,7 @@ class _Build:
         current = open_for_change(self.handle, self.table.clock, config).with_timeline(timeline)
         source = self.source(current)
         # Columns may have been altered in the meantime.
-        check_kept(self.names, config, source.definitions, current.schema)
+        check_maintainable(self.names, config, source.definitions, current.schema)
         stats: list[WriteStat] = []
         paths = {slice_.partition for slice_ in source.slices}
         for number, (partition_type, name) in enumerate(partition_types_of(self.names)):
@@ -373,9 +373,9 @@ class _Build:
         )
         label = f"update {name}"
         routes = tuple(f"{name}/{number}" for number in range(len(groups)))
-        portions = [PortionTask(task, routes) for task in tasks]
-        rows = engine.scan(derive_initial, portions, RECORD_ROWS, label=label)
-        stage = STAGE + partition_build.partition.portions
+        rounds = [RoundTask(task, routes) for task in tasks]
+        rows = engine.scan(initial_record_rows, rounds, RECORD_ROWS, label=label)
+        stage = STAGE + partition_build.partition.rounds
         return engine.exchange(rows, "route", partial(write_group, write), stage=stage, label=label)
 
     def _complete_delta_commit(self, stats: list[WriteStat]) -> None:
@@ -410,7 +410,7 @@ class _Build:
         for name in self.names:
             self._remove_files(config, name)
         remove_pending_indexing(table, self.instant)
-        config.update(table.storage, {}, clock, removed=(UNFINISHED,))
+        config.update(table.storage, {}, clock, removed=(PENDING_OPERATION,))
         self.heartbeat.stop()
 
     def _remove_files(self, config: TableConfig, name: str) -> None:
@@ -439,8 +439,8 @@ def _groups(partition_build: PartitionBuild) -> list[FileGroup]:
     """Return file groups with their first log files, which the next version number follows."""
     target, groups = partition_build.target, []
     for number, file_id in enumerate(target.file_ids):
-        name = start_log(target, number).rsplit("/", 1)[-1]
-        log = LogFile(target.partition, name, file_id, target.instant, 1, START_TOKEN, "", 0)
+        name = first_log_path(target, number).rsplit("/", 1)[-1]
+        log = LogFile(target.partition, name, file_id, target.instant, 1, FIRST_LOG_TOKEN, "", 0)
         slice_ = FileSlice(target.partition, file_id, target.instant, None, (log,))
         groups.append(FileGroup(slice_))
     return groups

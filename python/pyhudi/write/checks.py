@@ -197,7 +197,7 @@ def check_virtual_writes(
     if config.populate_meta_fields:
         return
     check_virtual_types(config, schema)
-    if not index.without_stored_keys:
+    if not index.supports_virtual_keys:
         msg = f"{VIRTUAL}: {INDEX_TYPE} {index.index_type} needs stored keys"
         raise UnsupportedTableFeature(msg, hint="Use SIMPLE, or BUCKET with the engine SIMPLE.")
     if config.is_merge_on_read and options.log_blocks == "hfile":

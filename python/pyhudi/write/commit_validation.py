@@ -21,7 +21,7 @@ from pyhudi.query.dml_rows import count_rows
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
-from pyhudi.slices.hashing_metadata import file_id_of, read_committed_ring
+from pyhudi.slices.hashing_metadata import file_id_of, read_committed_hashing_metadata
 from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits, FileGroups
 from pyhudi.write.file_assignment import Counts
 from pyhudi.write.row_protocols import AssignedRows
@@ -122,7 +122,7 @@ def check_buckets_not_taken(context: WriteContext, counts: Counts) -> CommitChec
             for partition, file_id in sorted(groups):
                 if (partition, index.identity(file_id)) in new_buckets:
                     raise _conflict_error(instant, f"file group {file_id} of the same bucket")
-        if new_buckets and index.has_rings and concurrent.commits:
+        if new_buckets and index.has_consistent_hashing and concurrent.commits:
             _check_hashing_metadata(concurrent, new_buckets)
 
     return check
@@ -134,8 +134,8 @@ def _check_hashing_metadata(
     """Check that new file groups match the current hashing metadata. new_groups: their keys."""
     table = concurrent.table
     for partition in sorted({partition for partition, _ in new_groups}):
-        ring = read_committed_ring(table.storage, table.timeline, partition)
-        expected = {file_id_of(prefix) for _, prefix in ring.nodes} if ring else set()
+        metadata = read_committed_hashing_metadata(table.storage, table.timeline, partition)
+        expected = {file_id_of(prefix) for _, prefix in metadata.nodes} if metadata else set()
         if not all(file_id in expected for path, file_id in new_groups if path == partition):
             raise _conflict_error(
                 concurrent.commits[-1][0], f"other hashing metadata to partition {partition!r}"

@@ -20,7 +20,7 @@ from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.engine.spill import Spill
 from pyhudi.errors import CommitConflict, CorruptTable, MissingFile, TimelineMoved, without_hint
 from pyhudi.input.batches import is_read_once, read_batches
-from pyhudi.metadata.consistency import MetadataBehind
+from pyhudi.metadata.consistency import StaleMetadataTable
 from pyhudi.metadata.statistics_columns import UndefinedStatistics
 from pyhudi.slices.cleaned_files import was_cleaned, was_never_committed
 from pyhudi.slices.missing_files import explain_missing_file
@@ -76,7 +76,7 @@ def retry_on_conflict(
                     raise lost_file_error from error
                 has_revoked_zombies = has_revoked_zombies or lost_file_error is not None
                 cause = without_hint(error)
-            except (UndefinedStatistics, MetadataBehind) as error:
+            except (UndefinedStatistics, StaleMetadataTable) as error:
                 if type(error) in repaired or not _repair_metadata(error, handle, clock):
                     raise
                 repaired.add(type(error))
@@ -102,7 +102,7 @@ def retry_on_conflict(
 
 def _repair_metadata(error: Exception, handle: Handle, clock: Clock) -> bool:
     """Repair a metadata table that another writer did not maintain; return whether it worked."""
-    if isinstance(error, MetadataBehind):
+    if isinstance(error, StaleMetadataTable):
         return metadata_lifecycle.catch_up(handle, clock)
     metadata_lifecycle.define_statistics(handle, clock)
     return True

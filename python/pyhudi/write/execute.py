@@ -8,10 +8,10 @@ from dataclasses import replace
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.log import logger
 from pyhudi.index.duplicate_keys import groups_to_rewrite, groups_with_duplicates
-from pyhudi.index.replaced_buckets import NewFileIds, in_place, replace_hashing_metadata
+from pyhudi.index.replaced_buckets import NewFileIds, replace_hashing_metadata, with_new_file_ids
 from pyhudi.schema.table_schema import table_schema
 from pyhudi.services.table_compaction import has_too_many_log_files
-from pyhudi.slices.hashing_metadata import confirm_rings
+from pyhudi.slices.hashing_metadata import confirm_hashing_metadata
 from pyhudi.slices.nested_partitions import check_apart
 from pyhudi.slices.write_tasks import BaseFileTask, WriteTask
 from pyhudi.timeline.commit_metadata import WriteStat
@@ -142,7 +142,7 @@ def write_buckets(
         context.table, operation, commit_checks=commit_checks, files=context.files
     ) as txn:
         if replaced is not None:
-            groups = in_place(groups, new_hashing_metadata(context, txn, replaced))
+            groups = with_new_file_ids(groups, new_hashing_metadata(context, txn, replaced))
         target = context.target(txn.instant)
         files = plan_files(
             target,
@@ -158,8 +158,8 @@ def write_buckets(
 def new_hashing_metadata(context: WriteContext, txn: Transaction, replaced: Replaced) -> NewFileIds:
     """Store hashing metadata for the new buckets, which is valid once the commit completes."""
     renewed = replace_hashing_metadata(context, replaced, txn.instant)
-    if context.config.version.confirms_rings:
-        txn.on_completed(lambda: confirm_rings(context.storage, renewed, txn.instant))
+    if context.config.version.confirms_hashing_metadata:
+        txn.on_completed(lambda: confirm_hashing_metadata(context.storage, renewed, txn.instant))
     return renewed
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.metadata_names import FILES
 from pyhudi.config.metadata_options import MetadataOptions
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.index_request import IndexRequest
@@ -75,7 +75,7 @@ def drop_index(table: WritableTable, name: str, clock: Clock | None = None) -> t
         if pending:
             without_index.update(table.storage, remaining.properties, clock)
         else:
-            without_index.update(table.storage, {}, clock, removed=(UNFINISHED,))
+            without_index.update(table.storage, {}, clock, removed=(PENDING_OPERATION,))
     return dropped
 
 
@@ -98,7 +98,7 @@ def _partitions_to_drop(config: TableConfig, name: str) -> tuple[str, ...]:
         return existing
     dropped = [index]
     for partition_type, other in partition_types_of(existing):
-        if partition_type.needs == index and not partition_type.goes_along:
+        if partition_type.needs == index and not partition_type.is_dropped_with_needed:
             msg = f"the index {other} needs {index}"
             raise ConfigError(msg, hint=f"Drop {other} first.")
         if partition_type.needs == index:

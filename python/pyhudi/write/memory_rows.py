@@ -135,7 +135,7 @@ def assign_rows(
     tagged, groups = tag_result.tagged, tag_result.groups
     inserted = find_untagged(rows.num_rows, tagged)
     inserted = inserted.filter(pc.invert(is_delete.take(inserted)))
-    updates, deletes = dict(tagged.by_group()), tagged.leaving()
+    updates, deletes = dict(tagged.by_group()), tagged.deletes_by_group()
     if updates or deletes:
         # Taking rows from many chunks scans all chunks for each group.
         rows = rows.combine_chunks()

@@ -27,10 +27,10 @@ from pyhudi.config.metadata_names import (
 )
 from pyhudi.config.metadata_options import METADATA_ENABLE, MetadataOptions
 from pyhudi.config.option_parsing import parse_bool
-from pyhudi.config.property_names import UNFINISHED
+from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError, HudiError, MetadataTableWarning, without_hint
-from pyhudi.metadata import catching_up
+from pyhudi.metadata import catchup
 from pyhudi.metadata.build_heartbeat import build_heartbeat
 from pyhudi.metadata.index_definitions import (
     Definitions,
@@ -51,13 +51,13 @@ from pyhudi.metadata.statistics_columns import (
     UndefinedStatistics,
     check_defined,
     check_nested,
-    with_column_choice,
+    with_column_selection,
 )
 from pyhudi.metadata.table_writer import clear_partitions, remove_metadata_table
 from pyhudi.metadata.write_checks import (
-    can_be_kept,
-    check_kept,
+    check_maintainable,
     check_not_building,
+    maintainable_partitions,
 )
 from pyhudi.services.compaction import complete_pending, row_compaction
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -200,13 +200,13 @@ def _has_undefined_statistics(handle: Handle, config: TableConfig) -> bool:
 
 
 def catch_up(table: WritableTable, clock: Clock | None = None) -> bool:
-    """Add missing commits to the metadata table; return whether it worked (`catching_up.py`)."""
+    """Add missing commits to the metadata table; return whether it worked (`catchup.py`)."""
     clock = clock or SystemClock()
     handle = Handle.of(table, clock)
     with handle.lock_manager.critical_section():
         opened = open_for_change(handle, clock)
         check_no_live_writer(opened, opened.timeline)
-        return catching_up.catch_up(opened)
+        return catchup.catch_up(opened)
 
 
 @contextmanager
@@ -300,11 +300,11 @@ def _with_previous_choices(
     """
     version = context.config.version
     if RECORD_INDEX in pending.partitions_for(version):
-        options = replace(options, record_index_by_partition=pending.by_partition)
+        options = replace(options, record_index_by_partition=pending.has_partitioned_record_index)
     stats_choice = pending.column_stats if version.has_index_definitions else None
     if options.stats_columns or stats_choice is None or COLUMN_STATS not in pending.partitions:
         return options
-    return with_column_choice(stats_choice, options, context.schema.arrow, version)
+    return with_column_selection(stats_choice, options, context.schema.arrow, version)
 
 
 def remove_partitions(
@@ -359,7 +359,7 @@ def build(
     context = _without_leftovers(table, context, pending, clock)
     config = context.config
     partitions = partitions | set(pending.partitions_for(config.version))
-    partitions = set(can_be_kept(partitions, context.schema, options))
+    partitions = set(maintainable_partitions(partitions, context.schema, options))
     if not partitions - set(config.metadata_partitions):
         return _clear_record(context.table, config, pending).metadata_partitions
     arguments = (context.table, partitions, options, memory_limit(memory), definitions)
@@ -377,7 +377,7 @@ def _open_for_build(
     pending = PendingOperation.of(context.config)
     check_indexed_columns(definitions, context.schema)
     definitions = {**pending.index_definitions, **definitions}
-    check_kept(definitions, context.config, parse_definitions(definitions), context.schema)
+    check_maintainable(definitions, context.config, parse_definitions(definitions), context.schema)
     check_nested(context.config, options.stats_columns)
     check_no_live_writer(context.table, context.timeline)
     return context.recover(), pending, definitions
@@ -440,4 +440,4 @@ def _clear_record(
         remove_metadata_table(storage, table.lock_manager)
     leftover = [name for name in pending.removed if name not in existing]
     clear_partitions(storage, leftover, table.lock_manager)
-    return config.update(storage, {}, clock, removed=(UNFINISHED,))
+    return config.update(storage, {}, clock, removed=(PENDING_OPERATION,))

@@ -29,7 +29,7 @@ def check_appends(context: WriteContext, operation: str, *, appends: bool) -> No
     if not config.is_merge_on_read or config.version.logs_named_by_base_instant:
         msg = f"{mode}, for merge-on-read tables of version 8 or later"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
-    if not index.has_buckets or index.has_rings:
+    if not index.has_buckets or index.has_consistent_hashing:
         msg = f"{mode} needs {INDEX_TYPE} BUCKET with the engine SIMPLE, not {index.index_type}"
         raise UnsupportedTableFeature(msg, hint="Leave the option out.")
     if not appends:

@@ -232,7 +232,7 @@ def _with_count_kept_in_partition(
     """
     if not kept_in_partition:
         return result
-    option = context.index.moves_option
+    option = context.index.update_path_option
     if option not in context.handle_options:
         fields = ", ".join(context.config.partition_fields)
         warn(

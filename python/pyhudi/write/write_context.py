@@ -23,7 +23,11 @@ from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.config.write_options import OLD_LISTS, WriteOptions
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import HistoryUnavailable, SchemaMismatch, retryable_conflict, without_hint
-from pyhudi.index.key_encoding_detection import check_keys, check_paths, keys_are_prefixed
+from pyhudi.index.key_encoding_detection import (
+    check_date_separators,
+    check_key_format,
+    keys_are_prefixed,
+)
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.replaced_buckets import HashingMetadataParticipant
@@ -380,17 +384,17 @@ class WriteContext:
         mode: str = "strict",
         *,
         instant: str | None = None,
-        place: tuple[int, int] = (0, 0),
+        position: tuple[int, int] = (0, 0),
     ) -> pa.Table:
         """Convert the data to rows of the table, with record key and partition path first.
 
-        mode: as in `evolve`, which returned this context. instant, place: see `add_keys`.
+        mode: as in `evolve`, which returned this context. instant, position: see `add_keys`.
         """
         _, rows = self.evolve(data, mode)
         null_elements = self.options.null_elements
         rows = conform(rows, data_schema(self.schema.arrow), null_elements=null_elements)
         rows = with_marker(rows, self.config.merge)
-        return add_keys(rows, self.key_spec(), instant=instant, place=place)
+        return add_keys(rows, self.key_spec(), instant=instant, position=position)
 
     def key_instant(self) -> str:
         """Return a unique prefix of generated keys: an instant and a random number."""
@@ -406,8 +410,8 @@ class WriteContext:
     def _spec(self) -> KeySpec:
         prefixed = keys_are_prefixed(self.table) if depends_on_rows(self.config) else None
         spec = key_spec(self.config, prefixed=prefixed, options=self.handle_options)
-        check_paths(self.table, spec)
-        check_keys(self.table, spec)
+        check_date_separators(self.table, spec)
+        check_key_format(self.table, spec)
         return spec
 
     @property

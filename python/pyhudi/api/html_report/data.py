@@ -129,23 +129,30 @@ def _indexes(table: TableSnapshot) -> list[IndexFacts]:
     names = table.config.metadata_partitions
     making = table.config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").split(",")
     definitions = index_definitions(table.storage, table.config)
-    facts_by_name = {
+    stats_by_name = {
         name: IndexFacts(name, state, definition=definitions.get(name))
         for state, partitions in (("being made", making), ("ready", names))
         for name in map(str.strip, partitions)
         if name
     }
-    if not facts_by_name:
+    if not stats_by_name:
         return []
     for entry in table.storage.list(FOLDER):
         name = entry.path.removeprefix(f"{FOLDER}/").split("/", 1)[0]
-        facts = facts_by_name.get(name)
-        if facts is not None and not entry.name.startswith(".hoodie_partition_metadata"):
-            facts.files += 1
-            facts.log_files += ".log." in entry.name
-            facts.bytes += entry.size
-    _check(table, [facts for facts in facts_by_name.values() if facts.state == "ready"])
-    return sorted(facts_by_name.values(), key=lambda facts: facts.name)
+        partition_stats = stats_by_name.get(name)
+        if partition_stats is not None and not entry.name.startswith(".hoodie_partition_metadata"):
+            partition_stats.files += 1
+            partition_stats.log_files += ".log." in entry.name
+            partition_stats.bytes += entry.size
+    _check(
+        table,
+        [
+            partition_stats
+            for partition_stats in stats_by_name.values()
+            if partition_stats.state == "ready"
+        ],
+    )
+    return sorted(stats_by_name.values(), key=lambda partition_stats: partition_stats.name)
 
 
 def _check(table: TableSnapshot, ready: list[IndexFacts]) -> None:
@@ -155,11 +162,11 @@ def _check(table: TableSnapshot, ready: list[IndexFacts]) -> None:
     try:
         metadata = MetadataTable(table.storage, table.config, table.timeline)
     except CorruptTable as error:
-        for facts in ready:
-            facts.state = str(error)
+        for partition_stats in ready:
+            partition_stats.state = str(error)
         return
-    for facts in ready:
-        facts.state = _state(metadata, facts.name)
+    for partition_stats in ready:
+        partition_stats.state = _state(metadata, partition_stats.name)
 
 
 def _state(metadata: MetadataTable, name: str) -> str:

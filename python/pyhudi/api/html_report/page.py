@@ -22,8 +22,8 @@ from pyhudi.api.html_report.charts import (
 from pyhudi.api.html_report.data import ReportData, collect_report_data
 from pyhudi.api.notebook_html import style
 from pyhudi.api.notebook_html.commit_summary import MAX_COMMITS, kind_of
-from pyhudi.api.notebook_html.html import Html, escape, facts, value_text
-from pyhudi.api.notebook_html.table_html import badges, data_columns, schema_grid, table_facts
+from pyhudi.api.notebook_html.html import Html, escape, property_grid, value_text
+from pyhudi.api.notebook_html.table_html import badges, data_columns, schema_grid, table_properties
 from pyhudi.api.notebook_html.timeline_picture import timeline_picture
 from pyhudi.clock import format_instant
 from pyhudi.config import argument_checks as arg
@@ -98,7 +98,7 @@ def _facts(data: ReportData) -> dict[str, object]:
         "config": table.config,
         "uri": table.storage.uri,
         "badges": badges(table),
-        "facts": facts(table_facts(table)),
+        "facts": property_grid(table_properties(table)),
         "columns": columns,
         "schema": schema_grid(table, columns),
         "state_classes": {"ready": "good", "being made": "warm"},

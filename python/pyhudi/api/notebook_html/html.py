@@ -55,7 +55,7 @@ def tag(element: str, *inner: object, **attributes: object) -> Html:
     return Html(f"<{element}{pairs}>{join(inner)}</{element}>")
 
 
-def facts(pairs: Mapping[str, object]) -> Html:
+def property_grid(pairs: Mapping[str, object]) -> Html:
     """Return names and their values, one pair below the other."""
     rows = [tag("tr", tag("th", name), tag("td", value)) for name, value in pairs.items()]
     return tag("table", tag("tbody", *rows), class_="facts")

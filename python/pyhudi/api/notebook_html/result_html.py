@@ -10,7 +10,7 @@ from pyhudi.admin.check_findings import CheckResult, Finding
 from pyhudi.admin.health import Health
 from pyhudi.admin.maintain import MaintenanceResult
 from pyhudi.admin.upgrade import VersionChange
-from pyhudi.api.notebook_html.html import Html, badge, facts, grid, join, note, tag
+from pyhudi.api.notebook_html.html import Html, badge, grid, join, note, property_grid, tag
 from pyhudi.api.notebook_html.style import fragment
 from pyhudi.config.formatting import count_text, duration_text, names_text, size_text
 from pyhudi.query.explain import Explanation
@@ -36,7 +36,7 @@ def _write_result(result: Any) -> list[Html]:
             again = [badge("written before")] if result.was_written_before else []
             parts = [state, *again]
             figures = {"instant": result.instant, **_figures(result, without), **more}
-            return [_head(result.operation, *parts), facts(_said(figures))]
+            return [_head(result.operation, *parts), property_grid(_without_empty(figures))]
         case ServiceResult():
             figures = {**_figures(result, ("service", "left", "dry_run"))}
             idle = not (result.file_groups or result.instants or result.scheduled)
@@ -44,17 +44,17 @@ def _write_result(result: Any) -> list[Html]:
             skipped = [note(f"left: {reason}") for reason in result.left]
             return [
                 _head(result.service, *idle_badge, *_dry(result.dry_run)),
-                facts(_said(figures)),
+                property_grid(_without_empty(figures)),
                 *skipped,
             ]
         case RestoreResult():
             figures = _figures(result, ("dry_run",))
-            return [_head("restore", *_dry(result.dry_run)), facts(_said(figures))]
+            return [_head("restore", *_dry(result.dry_run)), property_grid(_without_empty(figures))]
         case VersionChange():
             figures = _figures(result, ("before", "after", "dry_run"))
             figures["properties_set"] = _names(list(result.properties_set))
             title = f"version {result.before} to {result.after}"
-            return [_head(title, *_dry(result.dry_run)), facts(_said(figures))]
+            return [_head(title, *_dry(result.dry_run)), property_grid(_without_empty(figures))]
         case Health():
             return _health(result)
         case MaintenanceResult():
@@ -74,7 +74,7 @@ def _health(health: Health) -> list[Html]:
     parts = [_head("health", state)]
     if advice:
         parts.append(grid(("worth doing", "why"), advice))
-    return [*parts, facts(_figures(health, ("advice",), zeros=True))]
+    return [*parts, property_grid(_figures(health, ("advice",), zeros=True))]
 
 
 def _maintenance_result(result: MaintenanceResult) -> list[Html]:
@@ -135,7 +135,7 @@ def _explanation(result: Explanation) -> list[Html]:
     steps = grid(("index", "asked about", "of them", "left out"), rows, numbers=(2, 3))
     return [
         _head("plan of a scan", badge("not read yet")),
-        facts(figures),
+        property_grid(figures),
         *([steps] if rows else []),
     ]
 
@@ -172,5 +172,5 @@ def _names(names: Sequence[str]) -> str:
     return names_text(names, _MAX_NAMES)
 
 
-def _said(figures: dict[str, object]) -> dict[str, object]:
+def _without_empty(figures: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in figures.items() if value != ""}

@@ -17,16 +17,15 @@ import pyarrow.compute as pc
 from pyhudi.api.notebook_html.html import (
     Html,
     badge,
-    facts,
     grid,
     join,
     note,
     nothing,
+    property_grid,
     tag,
     value_text,
     with_far_times,
 )
-from pyhudi.api.notebook_html.html import facts as facts_grid
 from pyhudi.api.notebook_html.style import fragment
 from pyhudi.config.actions import Instant
 from pyhudi.config.formatting import count_text, instant_text, shorten, size_text
@@ -50,7 +49,7 @@ def table_html(table: TableSnapshot) -> str:
     columns = data_columns(table)
     return fragment(
         tag("div", tag("b", table.config.name), badges(table), class_="head"),
-        facts_grid({"location": tag("code", table.storage.uri), **table_facts(table)}),
+        property_grid({"location": tag("code", table.storage.uri), **table_properties(table)}),
         _details(len(columns), schema_grid(table, columns)),
     )
 
@@ -67,22 +66,22 @@ def badges(table: TableSnapshot) -> Html:
     return join(labels)
 
 
-def table_facts(table: TableSnapshot) -> dict[str, object]:
+def table_properties(table: TableSnapshot) -> dict[str, object]:
     """Return what the properties and the timeline record."""
     config, timeline = table.config, table.timeline
-    facts: dict[str, object] = {}
+    properties: dict[str, object] = {}
     if config.database:
-        facts["database"] = config.database
-    facts["record key"] = ", ".join(config.record_key_fields) or nothing("generated")
-    facts["partitioned by"] = ", ".join(config.partition_fields) or nothing("not partitioned")
+        properties["database"] = config.database
+    properties["record key"] = ", ".join(config.record_key_fields) or nothing("generated")
+    properties["partitioned by"] = ", ".join(config.partition_fields) or nothing("not partitioned")
     if config.ordering_fields:
-        facts["ordered by"] = ", ".join(config.ordering_fields)
-    facts["last commit"] = _last(table, timeline.last_commit)
-    facts["timeline"] = _count_text(timeline.instants)
-    facts["metadata table"] = ", ".join(config.metadata_partitions) or nothing("none")
+        properties["ordered by"] = ", ".join(config.ordering_fields)
+    properties["last commit"] = _last(table, timeline.last_commit)
+    properties["timeline"] = _count_text(timeline.instants)
+    properties["metadata table"] = ", ".join(config.metadata_partitions) or nothing("none")
     if config.bootstrap_path is not None:
-        facts["bootstrapped from"] = tag("code", config.bootstrap_path)
-    return facts
+        properties["bootstrapped from"] = tag("code", config.bootstrap_path)
+    return properties
 
 
 def data_columns(table: TableSnapshot) -> list[pa.Field]:
@@ -138,63 +137,70 @@ _OPS = {"i": "inserted", "u": "updated", "d": "deleted"}
 def scan_html(scan: Scan) -> str:
     """Return the notebook HTML of a scan: its request and what it would read, without rows."""
     request = scan.request
-    request_facts = _where_facts(request.where)
-    if scan.span is not None:
-        request_facts["range"] = _range(scan.span.start, scan.span.end)
+    request_properties = _where_properties(request.where)
+    if scan.incremental_range is not None:
+        request_properties["range"] = _range(
+            scan.incremental_range.start, scan.incremental_range.end
+        )
     if request.limit is not None:
-        request_facts["limit"] = count_text(request.limit, "row")
+        request_properties["limit"] = count_text(request.limit, "row")
     if request.read_optimized:
-        request_facts["files"] = "base files alone (read-optimized)"
+        request_properties["files"] = "base files alone (read-optimized)"
     try:
         slices = [task.slice for task in scan.tasks]
         partitions = len({slice_.partition for slice_ in slices})
-        request_facts["to read"] = f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
+        request_properties["to read"] = (
+            f"{_slices(slices)}, in {count_text(partitions, 'partition')}"
+        )
     except HudiError as error:
-        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
-    title = "incremental scan" if scan.span is not None else "scan"
-    return _lazy(title, scan.table.config.name, request_facts, scan.schema)
+        request_properties["cannot be read"] = f"{type(error).__name__}: {error}"
+    title = "incremental scan" if scan.incremental_range is not None else "scan"
+    return _lazy(title, scan.table.config.name, request_properties, scan.schema)
 
 
 def changes_html(changes: Changes) -> str:
     """Return the notebook HTML of a change query, without rows."""
     request = changes.request
-    request_facts = {"range": _range(request.start, request.end), **_where_facts(request.where)}
+    request_properties = {
+        "range": _range(request.start, request.end),
+        **_where_properties(request.where),
+    }
     if request.limit is not None:
-        request_facts["limit"] = count_text(request.limit, "row")
+        request_properties["limit"] = count_text(request.limit, "row")
     try:
         commits = len({task.instant for task in changes.tasks})
         cases = Counter(task.case for task in changes.tasks)
         by_case = ", ".join(f"{number:,} {case}" for case, number in sorted(cases.items()))
         groups = count_text(len(changes.tasks), "file group")
-        request_facts["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (
+        request_properties["to read"] = f"{groups} of {count_text(commits, 'commit')}" + (
             by_case and f" ({by_case})"
         )
     except HudiError as error:
-        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
-    return _lazy("changes", changes.table.config.name, request_facts, changes.schema)
+        request_properties["cannot be read"] = f"{type(error).__name__}: {error}"
+    return _lazy("changes", changes.table.config.name, request_properties, changes.schema)
 
 
 def diff_html(diff: Diff) -> str:
     """Return the notebook HTML of a difference: row counts by operation, and the first rows."""
     sides = [side.timeline.bound for side in (diff.before, diff.after)]
     name = diff.after.config.name
-    request_facts: dict[str, object] = {
+    request_properties: dict[str, object] = {
         "between": " and ".join(instant_text(side) for side in sides)
     }
     try:
         slices = _distinct_slices(diff.tasks)
-        request_facts["to compare"] = _slices(slices)
+        request_properties["to compare"] = _slices(slices)
         if sum(slice_.size for slice_ in slices) > _MAX_BYTES_TO_READ:
             more = note("Nothing was read: count() and head() do, whatever the size.")
-            return _lazy("diff", name, request_facts, diff.schema, more)
+            return _lazy("diff", name, request_properties, diff.schema, more)
         counts, first = _read(diff.to_reader())
     except HudiError as error:
-        request_facts["cannot be read"] = f"{type(error).__name__}: {error}"
-        return _lazy("diff", name, request_facts, diff.schema)
+        request_properties["cannot be read"] = f"{type(error).__name__}: {error}"
+        return _lazy("diff", name, request_properties, diff.schema)
     labels = [badge(f"{counts[op]:,} {verb}") for op, verb in _OPS.items()]
     rows = _rows(first, diff.after.config.record_key_fields)
     head = tag("div", tag("b", name), badge("diff"), join(labels), class_="head")
-    return fragment(head, facts(request_facts), rows)
+    return fragment(head, property_grid(request_properties), rows)
 
 
 def _read(rows: pa.RecordBatchReader) -> tuple[Counter[str], pa.Table]:
@@ -254,7 +260,7 @@ def _slices(slices: Sequence[FileSlice]) -> str:
     return text + (f" with {count_text(logs, 'log file')}" if logs else "")
 
 
-def _where_facts(where: Where | None) -> dict[str, object]:
+def _where_properties(where: Where | None) -> dict[str, object]:
     if where is None:
         return {}
     return {"where": tag("code", shorten(format_expression(where.expression), 400))}
@@ -266,10 +272,10 @@ def _range(start: str | None, end: str | None) -> str:
 
 
 def _lazy(
-    title: str, name: str, request_facts: dict[str, object], schema: pa.Schema, *more: object
+    title: str, name: str, request_properties: dict[str, object], schema: pa.Schema, *more: object
 ) -> str:
     head = tag("div", tag("b", name), badge(title), badge("not read yet"), class_="head")
-    return fragment(head, facts(request_facts), *more, _columns(schema))
+    return fragment(head, property_grid(request_properties), *more, _columns(schema))
 
 
 def _columns(schema: Iterable[pa.Field]) -> Html:

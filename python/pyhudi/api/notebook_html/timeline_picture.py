@@ -107,15 +107,15 @@ def _by_time(
     took = [_took(instant) if with_ends else None for instant in instants]
     times_known = [
         begin + more
-        for begin, span in zip(begins, took, strict=True)
+        for begin, duration in zip(begins, took, strict=True)
         if begin is not None
-        for more in (0, span or 0)
+        for more in (0, duration or 0)
     ] or [0]
     first, last = min(times_known), max(times_known)
-    span = max(last - first, 1)
+    duration = max(last - first, 1)
 
     def place(time: int | None) -> float:
-        return 0.0 if time is None else (time - first) / span
+        return 0.0 if time is None else (time - first) / duration
 
     marks = [
         Mark(
@@ -127,7 +127,7 @@ def _by_time(
         )
         for instant, kind, begin, long in zip(instants, kinds, begins, took, strict=True)
     ]
-    step = next((step for step in _STEPS if span / step <= 7), _STEPS[-1])
+    step = next((step for step in _STEPS if duration / step <= 7), _STEPS[-1])
     times = range(-(-first // step) * step, last + 1, step)
     return marks, [(place(time), clock_text(time, step)) for time in times]
 

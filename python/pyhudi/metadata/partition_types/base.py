@@ -18,9 +18,9 @@ from pyhudi.metadata.changed_slices import ChangedSlices
 from pyhudi.metadata.index_definitions import Definitions, IndexDefinition, index_definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
-from pyhudi.metadata.pruning_context import Look, PruningContext
+from pyhudi.metadata.pruning_context import PruningContext, SliceLookup
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.record_tasks import Recording, RecordTask
+from pyhudi.metadata.record_tasks import RecordTask, RecordTaskContext
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.listing import FileSource
 from pyhudi.slices.write_tasks import FileGroup
@@ -32,7 +32,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 
 @dataclass(frozen=True)
 class Change:
-    """A commit of the data table with which the metadata table is about to sync."""
+    """A commit of the data table that the metadata table is about to record."""
 
     data: TableSnapshot
     metadata_table: TableSnapshot
@@ -67,18 +67,18 @@ class Change:
         return index_definitions(self.data.storage, self.data.config)
 
     @cached_property
-    def recording(self) -> Recording:
+    def task_context(self) -> RecordTaskContext:
         """The arguments that its tasks share; valid once all file groups are known."""
-        return Recording.of(self.data.storage, self.metadata_table.config, self.groups)
+        return RecordTaskContext.of(self.data.storage, self.metadata_table.config, self.groups)
 
 
 @dataclass(frozen=True)
-class Cleaned:
-    """A clean of the data table with which the metadata table is about to sync."""
+class CleanChange:
+    """A clean of the data table that the metadata table is about to record."""
 
     data: TableSnapshot
     clean: Clean
-    recording: Recording
+    task_context: RecordTaskContext
     """The arguments that its tasks share."""
 
     @cached_property
@@ -88,7 +88,7 @@ class Cleaned:
 
 
 def check_log_support(config: TableConfig) -> str | None:
-    """Return why an index of rows cannot follow a table's log files; None if it can."""
+    """Return why an index of records cannot cover a table's log files; None if it can."""
     if config.is_merge_on_read and field_merge(config) is None:
         return find_unsupported_merge(config)
     return None
@@ -96,7 +96,7 @@ def check_log_support(config: TableConfig) -> str | None:
 
 @dataclass(frozen=True)
 class PartitionRequest:
-    """The metadata table that a writer's options ask for."""
+    """The metadata table that a writer's options request."""
 
     config: TableConfig
     options: MetadataOptions
@@ -116,37 +116,37 @@ class DefinitionContext:
     """With meta fields."""
 
 
-Column: TypeAlias = "pa.Field[Any] | None"
-Shown: TypeAlias = pa.RecordBatch | None
+StatisticsColumn: TypeAlias = "pa.Field[Any] | None"
+DisplayRecords: TypeAlias = pa.RecordBatch | None
 
 
-class PartitionLook(Protocol):
-    """Finds data partitions that may match; returns None if the index knows nothing about them."""
+class PartitionLookup(Protocol):
+    """Finds data partitions that may match; returns None if the index has no information."""
 
     def __call__(self, table: MetadataTable, *, paths: Sequence[str]) -> list[bool] | None:
         """Return a boolean for each path."""
 
 
 class MetadataPartitionType(ABC):
-    """One partition type. A method that a type does not define is not needed for it."""
+    """One partition type. The defaults of its methods do nothing."""
 
     name: str
     """The name of its partition; with `has_names`, the prefix of the names of its partitions."""
     has_names = False
     """A table may have several, each with its own name and definition."""
-    asked_as: str | None = None
+    index_type_name: str | None = None
     """Its name in `create_index`, unless it is an index over a function."""
     needs: str | None = None
     """The partition without which it is useless."""
-    goes_along = False
-    """It is dropped with the partition that it needs."""
-    bars_replacing = False
-    """No file groups can be replaced in a table that has it."""
-    by_column_names = False
+    is_dropped_with_needed = False
+    """It is dropped together with the partition that it needs."""
+    prevents_replace = False
+    """File groups cannot be replaced in a table that has it."""
+    depends_on_column_names = False
     """It is useless if older files have other column names."""
     lookup_cost = 0
     """Position in the order in which a scan uses indexes: cheap ones come first."""
-    of_parquet = False
+    needs_parquet = False
     """Hudi builds it from Parquet files only."""
     needs_definitions = False
     """Tables without index definitions (before table version 8) do not have it."""
@@ -157,10 +157,10 @@ class MetadataPartitionType(ABC):
 
     def check_base_files(self, config: TableConfig) -> str | None:
         """Return why a table's base files do not support it; None if they do."""
-        other = config.not_parquet if self.of_parquet else None
-        return other and f"{other}: Hudi makes it of Parquet files alone"
+        other = config.not_parquet if self.needs_parquet else None
+        return other and f"{other}: Hudi builds it from Parquet files only"
 
-    # --- which there are to be ---
+    # --- which partitions a table has ---
 
     def is_requested(self, request: PartitionRequest) -> bool:
         """Return whether a metadata table that is built by a writer's options has it.
@@ -172,7 +172,7 @@ class MetadataPartitionType(ABC):
     def options_for_create_index(
         self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
-        """Return the options with which `create_index` builds it, and nothing else."""
+        """Return the options with which `create_index` builds it, and no other partition."""
         if request.columns:
             msg = f"the index {self.name} is over the record key: it takes no columns"
             raise ConfigError(msg)
@@ -194,11 +194,11 @@ class MetadataPartitionType(ABC):
         """Return whether tables of a version can have it."""
         return version.has_index_definitions or not self.needs_definitions
 
-    def refusal(self, name: str, table: DefinitionContext) -> str | None:
+    def find_unsupported(self, name: str, table: DefinitionContext) -> str | None:
         """Return why a partition cannot be built or maintained; None if it can."""
         return None
 
-    # --- what it holds ---
+    # --- records ---
 
     @abstractmethod
     def initial(self, source: Source, name: str) -> InitialPartition:
@@ -208,7 +208,7 @@ class MetadataPartitionType(ABC):
     def on_commit(self, change: Change, name: str) -> Iterable[RecordTask]:
         """Return what a commit changes in a partition."""
 
-    def on_clean(self, cleaned: Cleaned, name: str) -> Iterable[RecordTask]:
+    def on_clean(self, cleaned: CleanChange, name: str) -> Iterable[RecordTask]:
         """Return what a clean changes in a partition."""
         return ()
 
@@ -236,20 +236,22 @@ class MetadataPartitionType(ABC):
         """
         return ()
 
-    # --- what it tells ---
+    # --- lookups ---
 
     def partition_lookups(
-        self, question: PruningContext, name: str
-    ) -> Iterable[tuple[str, PartitionLook]]:
+        self, context: PruningContext, name: str
+    ) -> Iterable[tuple[str, PartitionLookup]]:
         """Return the lookups of data partitions that it supports, each with a name for users."""
         return ()
 
-    def lookups(self, question: PruningContext, name: str) -> Iterable[tuple[str, Look]]:
+    def lookups(self, context: PruningContext, name: str) -> Iterable[tuple[str, SliceLookup]]:
         """Return the lookups of file slices that it supports, each with a name for users."""
         return ()
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
-        """Return a partition's records as a table for users; None if it has no such form.
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
+        """Return a partition's records as a table for users; None if they cannot be a table.
 
         column: of statistics, the one that they cover.
         """

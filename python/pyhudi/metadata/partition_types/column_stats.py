@@ -14,31 +14,31 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Cleaned,
-    Column,
+    CleanChange,
     DefinitionContext,
+    DisplayRecords,
     MetadataPartitionType,
     PartitionRequest,
-    Shown,
+    StatisticsColumn,
 )
 from pyhudi.metadata.partition_types.file_stats import (
+    DeletedFilesTask,
     FileStatsTask,
-    ForgetTask,
     columns_of,
     find_removed_files,
-    of_all_files,
-    of_new_files,
     statistics_task,
+    tasks_for_all_files,
     tasks_for_commit,
+    tasks_for_new_files,
 )
-from pyhudi.metadata.pruning_context import Look, PruningContext
+from pyhudi.metadata.pruning_context import PruningContext, SliceLookup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
-from pyhudi.metadata.slice_pruning import within_bounds
+from pyhudi.metadata.slice_pruning import slices_within_bounds
 from pyhudi.metadata.statistics_columns import (
     check_defined,
     check_nested,
-    column_choice_of,
+    column_selection_properties,
     columns_of_any_definition,
     has_bounds,
     new_statistics_columns,
@@ -51,12 +51,12 @@ class ColumnStats(MetadataPartitionType):
     """The statistics of all files of completed commits, also of replaced files."""
 
     name = COLUMN_STATS
-    of_parquet = True
-    asked_as = COLUMN_STATS
+    needs_parquet = True
+    index_type_name = COLUMN_STATS
     lookup_cost = 3
 
     def is_requested(self, request: PartitionRequest) -> bool:
-        """By option, else as the release that matches the table's version does."""
+        """Return whether the option requests it; by default, what the version's release does."""
         stats = request.options.column_stats
         if stats is None:
             stats = request.config.version.column_stats_by_default and not self.check_base_files(
@@ -77,7 +77,7 @@ class ColumnStats(MetadataPartitionType):
     def options_for_create_index(
         self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
-        """With statistics of partitions, unless the options disable them."""
+        """Return the options with statistics of partitions, unless they disable those."""
         return replace(
             super().options_for_create_index(options, replace(request, columns=())),
             column_stats=True,
@@ -92,10 +92,10 @@ class ColumnStats(MetadataPartitionType):
             columns = new_statistics_columns(request.schema, request.options, typed=typed)
         if not version.has_index_definitions:
             return {}
-        options = column_choice_of(request.options)
+        options = column_selection_properties(request.options)
         return new_definition(request.config, self.name, self.name, self.name, columns, options)
 
-    def refusal(self, name: str, table: DefinitionContext) -> str | None:
+    def find_unsupported(self, name: str, table: DefinitionContext) -> str | None:
         check_defined(table.config, table.definitions)
         definition = table.definitions.get(name)
         if definition is None:
@@ -109,17 +109,21 @@ class ColumnStats(MetadataPartitionType):
     def initial(self, source: Source, name: str) -> InitialPartition:
         groups = source.options.column_stats_groups
         task = statistics_task(source, {name: groups})
-        return InitialPartition(name, groups, of_all_files(source, task, logs=_of_logs(source)))
+        return InitialPartition(
+            name, groups, tasks_for_all_files(source, task, logs=_of_logs(source))
+        )
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
         """Return statistics of the files that were added, and remove those of deleted ones."""
         task = statistics_task(now, {name: len(groups)})
-        tasks: list[RecordTask] = [*of_new_files(before, now, task, logs=_of_logs(now))]
+        tasks: list[RecordTask] = [*tasks_for_new_files(before, now, task, logs=_of_logs(now))]
         removed = find_removed_files(before, now)
         if removed is not None:
-            tasks.append(ForgetTask(task.recording, name, removed, tuple(task.columns.names)))
+            tasks.append(
+                DeletedFilesTask(task.task_context, name, removed, tuple(task.columns.names))
+            )
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[FileStatsTask]:
@@ -128,17 +132,19 @@ class ColumnStats(MetadataPartitionType):
         if columns.names and PARTITION_STATS not in change.groups:
             yield from tasks_for_commit(change, columns)
 
-    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
+    def on_clean(self, cleaned: CleanChange, name: str) -> Iterator[DeletedFilesTask]:
         columns = columns_of_any_definition(cleaned.definitions, cleaned.data.columns)
-        yield ForgetTask(cleaned.recording, name, cleaned.clean, columns)
+        yield DeletedFilesTask(cleaned.task_context, name, cleaned.clean, columns)
 
-    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
-        for conjunct in question.remaining_conjuncts:
-            if question.bounds_hold and question.has_statistics_of(conjunct[0]):
-                look = partial(within_bounds, conjunct=conjunct)
-                yield f"{name}({conjunct[0]})", question.without_custom_merges(look)
+    def lookups(self, context: PruningContext, name: str) -> Iterator[tuple[str, SliceLookup]]:
+        for conjunct in context.remaining_conjuncts:
+            if context.has_stable_names and context.has_statistics_of(conjunct[0]):
+                look = partial(slices_within_bounds, conjunct=conjunct)
+                yield f"{name}({conjunct[0]})", context.without_custom_merges(look)
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
         if column is None:
             return None
         return table.partition(name).all_stats(column.name, column.type)

@@ -6,8 +6,8 @@ Every file has its own records, also a log file. Rules: `SparkMetadataWriterUtil
 Values are used as far as they are certain without Spark. Arrow computes most functions as Spark
 does, with two exceptions: the string of a time depends on a session's time zone, which is not
 recorded, and the case of strings that are not ASCII depends on the Java release. Then bounds are
-wide enough for every case, and filters match everything: no row is missed, less is pruned. All
-other functions are refused. Functions: `HoodieSparkExpressionIndex`,
+wide enough for every case, and filters match everything: no row is missed, less is pruned. Other
+functions are not supported. Functions: `HoodieSparkExpressionIndex`,
 `ExpressionIndexSparkFunctions` (Hudi 1.0.2 and 1.2.0).
 """
 
@@ -25,10 +25,10 @@ import pyarrow.types as at
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.write_options import WriteOptions
-from pyhudi.metadata.changed_slices import alone, read_columns
+from pyhudi.metadata.changed_slices import read_columns, split_by_file
 from pyhudi.metadata.expression_predicates import (
     DEFAULT_FORMAT,
-    conjuncts_implied_by,
+    conjuncts_for_index,
     unixtime_bounds,
 )
 from pyhudi.metadata.index_definitions import Definitions, IndexDefinition, new_definition
@@ -36,15 +36,15 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Cleaned,
+    CleanChange,
     DefinitionContext,
     MetadataPartitionType,
     check_log_support,
 )
-from pyhudi.metadata.partition_types.file_stats import ForgetTask, find_removed_files
-from pyhudi.metadata.pruning_context import Look, PruningContext
-from pyhudi.metadata.record_tasks import Recording, RecordTask
-from pyhudi.metadata.slice_pruning import in_filters, within_bounds
+from pyhudi.metadata.partition_types.file_stats import DeletedFilesTask, find_removed_files
+from pyhudi.metadata.pruning_context import PruningContext, SliceLookup
+from pyhudi.metadata.record_tasks import RecordTask, RecordTaskContext
+from pyhudi.metadata.slice_pruning import slices_in_filters, slices_within_bounds
 from pyhudi.schema.key_predicates import find_allowed_values
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
@@ -74,7 +74,7 @@ class FilterOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> FilterOptions:
-        """Read options that `refusal` accepts."""
+        """Read options that `find_unsupported` accepts."""
         return cls(
             simple=options.get("filtertype", _DYNAMIC).upper() == _SIMPLE,
             entries=int(options.get("numentries", cls.entries)),
@@ -83,7 +83,7 @@ class FilterOptions:
         )
 
     @staticmethod
-    def refusal(options: Mapping[str, str]) -> str | None:
+    def find_unsupported(options: Mapping[str, str]) -> str | None:
         """Return what is wrong with the options of a filter; None if they are valid."""
         filter_type = options.get("filtertype", _DYNAMIC)
         if filter_type.upper() not in (_SIMPLE, _DYNAMIC):
@@ -123,17 +123,17 @@ class ExpressionIndex(MetadataPartitionType):
     name = "expr_index_"
     lookup_cost = 4
     has_names = True
-    of_parquet = True
+    needs_parquet = True
     needs_definitions = True
-    by_column_names = True
+    depends_on_column_names = True
 
     def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
         name, function = self.name + request.name_for(config), (request.function or "").lower()
         options = {"expr": function, **(request.options or {})}
         return new_definition(config, name, request.index_type, function, request.columns, options)
 
-    def refusal(self, name: str, table: DefinitionContext) -> str | None:
-        """Refuse functions whose values are not certain, and what Hudi's writers fail on."""
+    def find_unsupported(self, name: str, table: DefinitionContext) -> str | None:
+        """Return why values would be uncertain without Spark, or why Hudi's writers would fail."""
         definition = table.definitions.get(name)
         if definition is None:
             return "the index definitions do not contain it"
@@ -143,7 +143,7 @@ class ExpressionIndex(MetadataPartitionType):
             return f"it is of {', '.join(definition.columns)}, which is not a column"
         reason = find_unsupported_value(definition, table.schema.field(definition.columns[0]).type)
         if reason is None and definition.index_type == BLOOM_FILTERS:
-            reason = FilterOptions.refusal(definition.options)
+            reason = FilterOptions.find_unsupported(definition.options)
             if table.config.is_merge_on_read:
                 # HoodieMetadataPayload.createBloomFilterMetadataRecord takes base files only.
                 reason = reason or "Hudi's writers fail on a log file under such bloom filters"
@@ -159,12 +159,14 @@ class ExpressionIndex(MetadataPartitionType):
     ) -> Sequence[RecordTask]:
         """Return records of the files that were added, and remove those of deleted ones."""
         indexed_files = {
-            (slice_.partition, file) for slice_ in before.slices for file, _, _ in alone(slice_)
+            (slice_.partition, file)
+            for slice_ in before.slices
+            for file, _, _ in split_by_file(slice_)
         }
         tasks: list[RecordTask] = [*_tasks(now, name, len(groups), indexed_files)]
         removed, definition = find_removed_files(before, now), now.definitions[name]
         if removed is not None:
-            tasks.append(_forget(now.recording({name: len(groups)}), definition, removed))
+            tasks.append(_forget(now.task_context({name: len(groups)}), definition, removed))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[ExpressionTask]:
@@ -174,33 +176,35 @@ class ExpressionIndex(MetadataPartitionType):
             return
         for path, files in change.rows.files.items():
             reads = tuple(
-                (file, size, change.rows.read(of_file, definition.columns))
-                for file, size, of_file in files
+                (file, size, change.rows.read(file_slice, definition.columns))
+                for file, size, file_slice in files
             )
             yield ExpressionTask(
-                change.recording, definition, path, reads, change.instant, tight=False
+                change.task_context, definition, path, reads, change.instant, tight=False
             )
 
-    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[ForgetTask]:
+    def on_clean(self, cleaned: CleanChange, name: str) -> Iterator[DeletedFilesTask]:
         definition = cleaned.definitions.get(name)
         if definition is not None:
-            yield _forget(cleaned.recording, definition, cleaned.clean)
+            yield _forget(cleaned.task_context, definition, cleaned.clean)
 
-    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
-        definition = question.definitions.get(name)
-        if definition is None or not question.bounds_hold:
+    def lookups(self, context: PruningContext, name: str) -> Iterator[tuple[str, SliceLookup]]:
+        definition = context.definitions.get(name)
+        if definition is None or not context.has_stable_names:
             return
         tests = (
-            test for stored in question.stored for test in conjuncts_implied_by(definition, stored)
+            test
+            for stored_conjuncts in context.stored_conjuncts
+            for test in conjuncts_for_index(definition, stored_conjuncts)
         )
         for conjunct in tests:
             if definition.index_type == COLUMN_STATS:
-                look = partial(within_bounds, conjunct=conjunct, partition=name)
-                yield name, question.without_custom_merges(look)
+                look = partial(slices_within_bounds, conjunct=conjunct, partition=name)
+                yield name, context.without_custom_merges(look)
             elif definition.index_type == BLOOM_FILTERS:
                 values = find_allowed_values([conjunct], conjunct[0])
                 if values is not None:
-                    yield name, partial(in_filters, keys=values, partition=name)
+                    yield name, partial(slices_in_filters, keys=values, partition=name)
 
 
 def _tasks(
@@ -210,21 +214,25 @@ def _tasks(
     definition = source.definitions[name]
     files: dict[str, list[tuple[str, int, ReadTask]]] = {}
     for slice_ in source.slices:
-        for file, size, of_file in alone(slice_):
+        for file, size, file_slice in split_by_file(slice_):
             if (slice_.partition, file) not in indexed_files:
-                read = read_columns(source.table, of_file, definition.columns)
+                read = read_columns(source.table, file_slice, definition.columns)
                 files.setdefault(slice_.partition, []).append((file, size, read))
-    recording, instant = source.recording({name: groups}), source.last_instant
+    task_context, instant = source.task_context({name: groups}), source.last_instant
     return [
-        ExpressionTask(recording, definition, path, tuple(here), instant, tight=not indexed_files)
-        for path, here in files.items()
+        ExpressionTask(
+            task_context, definition, path, tuple(slice_files), instant, tight=not indexed_files
+        )
+        for path, slice_files in files.items()
     ]
 
 
-def _forget(recording: Recording, definition: IndexDefinition, clean: Clean) -> ForgetTask:
+def _forget(
+    task_context: RecordTaskContext, definition: IndexDefinition, clean: Clean
+) -> DeletedFilesTask:
     columns = definition.columns if definition.index_type == COLUMN_STATS else ()
     filters = definition.index_type == BLOOM_FILTERS
-    return ForgetTask(recording, definition.name, clean, tuple(columns), filters)
+    return DeletedFilesTask(task_context, definition.name, clean, tuple(columns), filters)
 
 
 def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
@@ -234,7 +242,7 @@ def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
         values = filter_values(task.definition, open_slice(read))
         if values is None:
             continue
-        yield task.recording.recorder().expression_filter(
+        yield task.task_context.record_builder().expression_filter(
             task.definition.name,
             task.partition,
             name,
@@ -244,7 +252,7 @@ def _filters(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
             entries=options.entries,
             fpp=options.fpp,
             max_entries=options.max_entries,
-            passes_all=values.more,
+            passes_all=values.is_incomplete,
         )
 
 
@@ -257,7 +265,7 @@ def _statistics(task: ExpressionTask) -> Iterator[pa.RecordBatch]:
     stats = [(name, size, bounds) for name, size, bounds in read if bounds is not None]
     if not stats:
         return
-    yield task.recording.recorder().expression_stats(
+    yield task.task_context.record_builder().expression_stats(
         task.definition.name,
         task.definition.columns[0],
         task.partition,
@@ -310,11 +318,11 @@ class FilterValues:
     """The values of one file as strings."""
 
     strings: pa.Array[Any]
-    more: bool
-    """There are more values."""
+    is_incomplete: bool
+    """Whether the file has values that are not among `strings`."""
 
 
-def _part(part: _Function) -> _Function:
+def _date_part(part: _Function) -> _Function:
     return lambda dates: part(dates).cast(pa.int32())
 
 
@@ -326,9 +334,9 @@ _STRING_FUNCTIONS: Mapping[str, _Function] = {
     "rtrim": lambda strings: pc.utf8_rtrim(strings, " "),
 }
 _DATE_FUNCTIONS: Mapping[str, _Function] = {
-    "year": _part(pc.year),
-    "month": _part(pc.month),
-    "day": _part(pc.day),
+    "year": _date_part(pc.year),
+    "month": _date_part(pc.month),
+    "day": _date_part(pc.day),
 }
 _EXACT_FUNCTIONS: Mapping[str, _Function] = {
     **_STRING_FUNCTIONS,
@@ -352,8 +360,8 @@ def _is_supported(definition: IndexDefinition, data_type: pa.DataType) -> bool:
     function, options = definition.function, definition.options.keys() - ignored
     if function == _FROM_UNIXTIME:
         pattern = definition.options.get("format", DEFAULT_FORMAT)
-        grows = unixtime_bounds(0, 0, pattern) is not None
-        return is_integer and grows and options <= {"format"} and not has_filters
+        is_monotonic = unixtime_bounds(0, 0, pattern) is not None
+        return is_integer and is_monotonic and options <= {"format"} and not has_filters
     if options:
         return False
     if function == "identity":
@@ -385,24 +393,24 @@ def _bounds(definition: IndexDefinition, column: pa.Array[Any]) -> Bounds:
     function = definition.function
     nulls, values = column.null_count, len(column) - column.null_count
     if function in _CASE_FUNCTIONS:
-        low, high = _cases(_CASE_FUNCTIONS[function], column)
+        low, high = _case_bounds(_CASE_FUNCTIONS[function], column)
         return Bounds(low, high, nulls, values, pa.string())
     if function == _FROM_UNIXTIME:
         extremes = pc.min_max(column).as_py()
         pattern = definition.options.get("format", DEFAULT_FORMAT)
-        low, high = _times(extremes["min"], extremes["max"], pattern)
+        low, high = _time_bounds(extremes["min"], extremes["max"], pattern)
         return Bounds(low, high, nulls, values, pa.string())
     computed = _EXACT_FUNCTIONS[function](column)
     extremes = pc.min_max(computed).as_py()
     return Bounds(extremes["min"], extremes["max"], nulls, values, computed.type)
 
 
-def _cases(function: _Function, column: pa.Array[Any]) -> tuple[str | None, str | None]:
-    ascii_values, rest = _split_by_ascii(column)
+def _case_bounds(function: _Function, column: pa.Array[Any]) -> tuple[str | None, str | None]:
+    ascii_values, non_ascii = _split_by_ascii(column)
     extremes = pc.min_max(function(ascii_values)).as_py()
-    if not len(rest):
+    if not len(non_ascii):
         return extremes["min"], extremes["max"]
-    longest = pc.max(pc.utf8_length(rest)).as_py()
+    longest = pc.max(pc.utf8_length(non_ascii)).as_py()
     return "", max(extremes["max"] or "", _MAX_CHARACTER * (longest * _MAX_GROWTH))
 
 
@@ -413,7 +421,7 @@ def _split_by_ascii(column: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]
     return values.filter(is_ascii), values.filter(pc.invert(is_ascii))
 
 
-def _times(low: int | None, high: int | None, pattern: str) -> tuple[str | None, str | None]:
+def _time_bounds(low: int | None, high: int | None, pattern: str) -> tuple[str | None, str | None]:
     if low is None or high is None:
         return None, None
     return unixtime_bounds(low, high, pattern) or ("", _MAX_CHARACTER * _LONGEST_TIME)
@@ -429,12 +437,14 @@ def filter_values(
     if not parts:
         return None
     strings = pa.concat_arrays([part.strings for part in parts])
-    return FilterValues(strings, any(part.more for part in parts))
+    return FilterValues(strings, any(part.is_incomplete for part in parts))
 
 
 def _filter_values(function: str, column: pa.Array[Any]) -> FilterValues:
     if function in _CASE_FUNCTIONS:
-        ascii_values, rest = _split_by_ascii(column.unique())
-        return FilterValues(_CASE_FUNCTIONS[function](ascii_values).unique(), more=len(rest) > 0)
+        ascii_values, non_ascii = _split_by_ascii(column.unique())
+        return FilterValues(
+            _CASE_FUNCTIONS[function](ascii_values).unique(), is_incomplete=len(non_ascii) > 0
+        )
     computed = _EXACT_FUNCTIONS[function](column.unique()).drop_null().unique()
-    return FilterValues(computed.cast(pa.string()), more=False)
+    return FilterValues(computed.cast(pa.string()), is_incomplete=False)

@@ -15,7 +15,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from pyhudi.errors import MissingFile
 from pyhudi.metadata.changed_slices import is_log_path
-from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_groups
 from pyhudi.metadata.index_definitions import IndexDefinition
 from pyhudi.metadata.initial_records import Source
 from pyhudi.metadata.partition_types.base import Change
@@ -27,13 +27,13 @@ from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.participants import Clean
 
 _FILES_OF_A_TASK = 64
-MAX_TASKS = 64
-"""Maximum number of tasks that look up other files: each reads the index, which grows by commit."""
+MAX_LOOK_UP_TASKS = 64
+"""Maximum number of tasks that look up other files: each reads the index, which grows."""
 _MIN_LOOK_UPS = 256
 """Minimum number of other files that a task of a small commit looks up, if there are as many."""
 _SMALL = 8 * 1024 * 1024
 """Bytes of a small commit: reading its files takes less time than reading the index twice."""
-_NONE = pa.schema([])
+_NO_COLUMNS = pa.schema([])
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class FileStatsTask(RecordTask):
     files: tuple[tuple[str, bool], ...]
     """Paths, and whether each is a log file."""
     instant: str
-    columns: pa.Schema = _NONE
+    columns: pa.Schema = _NO_COLUMNS
     """Columns with statistics."""
     value_types: bool = False
     partition_stats: bool = False
     bloom_filters: bool = False
-    rest: tuple[tuple[str, bool], ...] | None = None
+    other_files: tuple[tuple[str, bool], ...] | None = None
     """The other files of the partition, if its bounds must be tight."""
     existing_stats: _native.KnownStats | None = None
     """The records of those files in `column_stats`; without them the files are read."""
-    may_be_gone: bool = False
-    """A cleaner may delete files while they are read; those are skipped."""
+    may_be_deleted: bool = False
+    """The cleaner may delete files while they are read; those are skipped."""
     sources: Mapping[str, BootstrapFile] = field(default_factory=dict)
     """The location of the source rows of each skeleton file, by path."""
 
@@ -66,14 +66,14 @@ class FileStatsTask(RecordTask):
         try:
             return self._statistics_of(files)
         except MissingFile:
-            left = tuple(file for file in files if self.recording.storage.exists(file[0]))
-            if not self.may_be_gone or left == files:
+            remaining = tuple(file for file in files if self.task_context.storage.exists(file[0]))
+            if not self.may_be_deleted or remaining == files:
                 raise
-            return self._statistics(left)
+            return self._statistics(remaining)
 
     def _statistics_of(self, files: tuple[tuple[str, bool], ...]) -> pa.RecordBatch:
-        return self.recording.recorder().file_facts(
-            self.recording.storage.native,
+        return self.task_context.record_builder().file_facts(
+            self.task_context.storage.native,
             self.partition,
             self._with_sources(files),
             columns=self.columns,
@@ -82,18 +82,18 @@ class FileStatsTask(RecordTask):
             bloom_filters=self.bloom_filters,
             instant=self.instant,
             rest=None
-            if self.rest is None
-            else (self._with_sources(self.rest), self._read_existing()),
+            if self.other_files is None
+            else (self._with_sources(self.other_files), self._read_existing()),
         )
 
     def _read_existing(self) -> _native.KnownStats:
         if self.existing_stats is not None:
             return self.existing_stats
-        nothing = _native.MetadataPartition(self.recording.storage.native, [])
+        nothing = _native.MetadataPartition(self.task_context.storage.native, [])
         return nothing.known_stats([], self.columns)
 
     def _with_sources(self, files: Iterable[tuple[str, bool]]) -> list[WrittenFile]:
-        storage = self.recording.storage
+        storage = self.task_context.storage
         return files_with_sources(storage, self.columns, files, self.sources)
 
 
@@ -108,30 +108,32 @@ class TightTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the records of each part; one call looks up those of all other files."""
-        rest = [(part.partition, path) for part in self.parts for path, _ in part.rest or ()]
+        other_files = [
+            (part.partition, path) for part in self.parts for path, _ in part.other_files or ()
+        ]
         existing_stats = None
-        if rest and self.index:
+        if other_files and self.index:
             columns = self.parts[0].columns
-            kept = statistics_cache(self.recording.storage, columns)
-            existing_stats = open_together(self.index).known_stats(rest, columns, kept)
+            cache = statistics_cache(self.task_context.storage, columns)
+            existing_stats = open_groups(self.index).known_stats(other_files, columns, cache)
         for part in self.parts:
             yield from replace(part, existing_stats=existing_stats).rows()
 
 
 def statistics_cache(storage: Storage, columns: pa.Schema) -> _native.KeptStats:
-    """Return the statistics of a table's files that a handle keeps, for a set of columns."""
+    """Return the cache of the statistics of a table's files, for a set of columns."""
     key = storage.uri, f"statistics of {columns.to_string(show_field_metadata=False)}"
-    kept: _native.KeptStats | None = storage.kept.get(key)
-    if kept is None:
-        storage.kept.put(key, _native.KeptStats(), weight=1)
-        kept = storage.kept.get(key) or _native.KeptStats()
-    return kept
+    cache: _native.KeptStats | None = storage.cache.get(key)
+    if cache is None:
+        storage.cache.put(key, _native.KeptStats(), weight=1)
+        cache = storage.cache.get(key) or _native.KeptStats()
+    return cache
 
 
 def tight_tasks(
     parts: Iterable[FileStatsTask], index: tuple[FileGroupHandle, ...], written_bytes: int
 ) -> Iterator[TightTask]:
-    """Return at most `MAX_TASKS` tasks for the parts of each set of columns.
+    """Return at most `MAX_LOOK_UP_TASKS` tasks for the parts of each set of columns.
 
     written_bytes: of the commit's files, which the tasks read; a small commit has fewer tasks.
     """
@@ -140,21 +142,21 @@ def tight_tasks(
     for part in parts:
         by_columns.setdefault(part.columns, []).append(part)
     for same in by_columns.values():
-        min_parts = -(-len(same) // MAX_TASKS)
-        portion: list[FileStatsTask] = []
+        min_parts = -(-len(same) // MAX_LOOK_UP_TASKS)
+        chunk: list[FileStatsTask] = []
         look_ups = 0
         for part in same:
-            portion.append(part)
-            look_ups += len(part.rest or ())
-            if len(portion) >= min_parts and look_ups >= min_look_ups:
-                yield TightTask(part.recording, tuple(portion), index)
-                portion, look_ups = [], 0
-        if portion:
-            yield TightTask(portion[0].recording, tuple(portion), index)
+            chunk.append(part)
+            look_ups += len(part.other_files or ())
+            if len(chunk) >= min_parts and look_ups >= min_look_ups:
+                yield TightTask(part.task_context, tuple(chunk), index)
+                chunk, look_ups = [], 0
+        if chunk:
+            yield TightTask(chunk[0].task_context, tuple(chunk), index)
 
 
 @dataclass(frozen=True)
-class ForgetTask(RecordTask):
+class DeletedFilesTask(RecordTask):
     """Removes the records of deleted files from one partition of the metadata table."""
 
     name: str
@@ -167,9 +169,9 @@ class ForgetTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield a deletion for each file and column, or for each file."""
-        recorder = self.recording.recorder()
+        record_builder = self.task_context.record_builder()
         for path, files in self.clean.files.items():
-            yield recorder.forget_files(
+            yield record_builder.forget_files(
                 self.name, path, list(files), columns=list(self.columns), filters=self.filters
             )
 
@@ -177,7 +179,7 @@ class ForgetTask(RecordTask):
 def columns_of(change: Change) -> pa.Schema:
     """Return columns whose statistics a commit changes; none without statistics."""
     if COLUMN_STATS not in change.groups:
-        return _NONE
+        return _NO_COLUMNS
     return statistics_columns(change.definitions, change.schema)
 
 
@@ -185,7 +187,7 @@ def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FileStatsTa
     """Return all records of a commit's files, one task for each partition."""
     for partition, stats in change.metadata.partition_to_write_stats.items():
         yield FileStatsTask(
-            change.recording,
+            change.task_context,
             partition,
             tuple((stat.path, is_log_path(stat.path)) for stat in stats if stat.path),
             columns=columns,
@@ -198,7 +200,7 @@ def tasks_for_commit(change: Change, columns: pa.Schema) -> Iterator[FileStatsTa
 
 def new_task(source: Source, groups: Mapping[str, int]) -> FileStatsTask:
     """Return a task for new partitions, without files. groups: numbers of their file groups."""
-    return FileStatsTask(source.recording(groups), "", (), source.last_instant)
+    return FileStatsTask(source.task_context(groups), "", (), source.last_instant)
 
 
 def statistics_task(source: Source, groups: Mapping[str, int]) -> FileStatsTask:
@@ -215,28 +217,30 @@ def _has_types(definitions: Mapping[str, IndexDefinition]) -> bool:
     return definition is not None and definition.version > 1
 
 
-def of_all_files(source: Source, task: FileStatsTask, *, logs: bool) -> list[FileStatsTask]:
-    """Yield tasks of some files each. logs: with log files."""
-    return _of_files(source, source.files, replace(task, may_be_gone=source.concurrent), logs=logs)
+def tasks_for_all_files(source: Source, task: FileStatsTask, *, logs: bool) -> list[FileStatsTask]:
+    """Return tasks of some files each. logs: with log files."""
+    return _of_files(
+        source, source.files, replace(task, may_be_deleted=source.concurrent), logs=logs
+    )
 
 
-def of_new_files(
+def tasks_for_new_files(
     before: Source, now: Source, task: FileStatsTask, *, logs: bool
 ) -> list[FileStatsTask]:
-    """Yield the same for files that were added since an earlier snapshot."""
+    """Return the same for files that were added since an earlier snapshot."""
     earlier = {entry.path for entries in before.files.values() for entry in entries}
-    came = {
+    new_files = {
         partition: [entry for entry in entries if entry.path not in earlier]
         for partition, entries in now.files.items()
     }
-    return _of_files(now, came, task, logs=logs)
+    return _of_files(now, new_files, task, logs=logs)
 
 
 def find_removed_files(before: Source, now: Source) -> Clean | None:
     """Return the files deleted since an earlier snapshot, as if by one clean."""
-    left = {entry.path for entries in now.files.values() for entry in entries}
+    remaining = {entry.path for entries in now.files.values() for entry in entries}
     removed = {
-        partition: [entry.name for entry in entries if entry.path not in left]
+        partition: [entry.name for entry in entries if entry.path not in remaining]
         for partition, entries in before.files.items()
     }
     removed = {partition: names for partition, names in removed.items() if names}
@@ -246,20 +250,22 @@ def find_removed_files(before: Source, now: Source) -> Clean | None:
 def _of_files(
     source: Source, files: Mapping[str, Iterable[Entry]], task: FileStatsTask, *, logs: bool
 ) -> list[FileStatsTask]:
-    chosen = {partition: _paths(entries, logs=logs) for partition, entries in files.items()}
-    paths = (path for here in chosen.values() for path, _ in here)
+    paths_by_partition = {
+        partition: _data_files(entries, logs=logs) for partition, entries in files.items()
+    }
+    paths = (path for partition_files in paths_by_partition.values() for path, _ in partition_files)
     sources = sources_of(source.table.storage, source.table.config, paths)
     tasks = []
-    for partition, here in chosen.items():
-        for start in range(0, len(here), _FILES_OF_A_TASK):
-            portion = tuple(here[start : start + _FILES_OF_A_TASK])
-            theirs = {path: sources[path] for path, _ in portion if path in sources}
-            tasks.append(replace(task, partition=partition, files=portion, sources=theirs))
+    for partition, partition_files in paths_by_partition.items():
+        for start in range(0, len(partition_files), _FILES_OF_A_TASK):
+            chunk = tuple(partition_files[start : start + _FILES_OF_A_TASK])
+            portion_sources = {path: sources[path] for path, _ in chunk if path in sources}
+            tasks.append(replace(task, partition=partition, files=chunk, sources=portion_sources))
     return tasks
 
 
-def _paths(entries: Iterable[Entry], *, logs: bool) -> list[tuple[str, bool]]:
-    """Yield paths of base files and wanted log files (no change logs), and whether it is a log."""
+def _data_files(entries: Iterable[Entry], *, logs: bool) -> list[tuple[str, bool]]:
+    """Return paths of base files and log files (no change logs), and whether it is a log file."""
     paths = []
     for entry in entries:
         log = parse_log_name(entry.name)

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
-from pyhudi.metadata.file_group_handle import FileGroupHandle, groups_of
+from pyhudi.metadata.file_group_handle import FileGroupHandle, handles_of
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Cleaned,
-    Column,
+    CleanChange,
+    DisplayRecords,
     MetadataPartitionType,
     PartitionRequest,
-    Shown,
+    StatisticsColumn,
 )
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
@@ -42,7 +42,7 @@ class FileTask(RecordTask):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield a record for each key."""
-        yield self.recording.recorder().files(self.entries, keys=self.keys)
+        yield self.task_context.record_builder().files(self.entries, keys=self.keys)
 
 
 class Files(MetadataPartitionType):
@@ -54,22 +54,22 @@ class Files(MetadataPartitionType):
         return True
 
     def initial(self, source: Source, name: str) -> InitialPartition:
-        recording = source.recording({name: 1})
+        task_context = source.task_context({name: 1})
         files = source.files
         names = tuple((ALL_PARTITIONS, path or NO_PATH, 0, False) for path in files)
-        tasks = [FileTask(recording, names, keys=(ALL_PARTITIONS,))]
+        tasks = [FileTask(task_context, names, keys=(ALL_PARTITIONS,))]
         for path, entries in files.items():
             key = path or NO_PATH
             listed = tuple((key, entry.name, entry.size, False) for entry in entries)
-            tasks.append(FileTask(recording, listed, keys=(key,)))
+            tasks.append(FileTask(task_context, listed, keys=(key,)))
         return InitialPartition(name, 1, tasks)
 
     def on_commit(self, change: Change, name: str) -> Iterator[FileTask]:
         """Return the written files, and deleted ones that must not be listed again."""
         removed = find_removed_files(change.metadata_table, change.groups[name], change.metadata)
-        yield FileTask(change.recording, (*entries_of(change.metadata), *removed))
+        yield FileTask(change.task_context, (*entries_of(change.metadata), *removed))
 
-    def on_clean(self, cleaned: Cleaned, name: str) -> Iterator[FileTask]:
+    def on_clean(self, cleaned: CleanChange, name: str) -> Iterator[FileTask]:
         """Return the deleted files, also of a dropped partition."""
         clean = cleaned.clean
         removed = [
@@ -78,25 +78,27 @@ class Files(MetadataPartitionType):
             for file in files
         ]
         removed += [(ALL_PARTITIONS, path or NO_PATH, 0, True) for path in clean.partitions]
-        yield FileTask(cleaned.recording, tuple(removed))
+        yield FileTask(cleaned.task_context, tuple(removed))
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
         return table.partition(name).files()
 
 
 def entries_of(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]:
-    """Yield each changed partition and each written file."""
+    """Yield an entry for each changed partition and each written file."""
     for partition, stats in metadata.partition_to_write_stats.items():
         key = partition or NO_PATH
         yield (ALL_PARTITIONS, key, 0, False)
         for stat in stats:
             if stat.path:
-                yield (key, _name(stat.path), stat.file_size_in_bytes, False)
+                yield (key, _file_name(stat.path), stat.file_size_in_bytes, False)
             for path, size in (stat.cdc_stats or {}).items():
-                yield (key, _name(path), size, False)
+                yield (key, _file_name(path), size, False)
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
@@ -107,19 +109,19 @@ def find_removed_files(
     table: TableSnapshot, groups: Sequence[FileGroup], metadata: CommitMetadata
 ) -> Iterator[tuple[str, str, int, bool]]:
     """Return entries of `files` that a commit must add. groups: those of `files`."""
-    returning = [
+    reappearing = [
         partition or NO_PATH
         for partition, stats in metadata.partition_to_write_stats.items()
         if all(_may_begin_group(stat) for stat in stats)
     ]
     slices = [group.slice for group in groups]
-    for newest in groups_of(table.storage, table.config, table.timeline, slices):
-        if not returning or newest.base is None or not newest.logs:
+    for newest in handles_of(table.storage, table.config, table.timeline, slices):
+        if not reappearing or newest.base is None or not newest.logs:
             continue
-        once = _read_listing(replace(newest, logs=()), returning)
-        now = _read_listing(newest, once.keys()) if once else {}
-        for partition in once.keys() - now.keys():
-            yield from ((partition, name, 0, True) for name in once[partition])
+        listed_before = _read_listing(replace(newest, logs=()), reappearing)
+        listed_now = _read_listing(newest, listed_before.keys()) if listed_before else {}
+        for partition in listed_before.keys() - listed_now.keys():
+            yield from ((partition, name, 0, True) for name in listed_before[partition])
 
 
 def _may_begin_group(stat: WriteStat) -> bool:

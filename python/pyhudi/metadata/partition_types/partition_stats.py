@@ -28,17 +28,17 @@ from pyhudi.config.metadata_options import (
     MetadataOptions,
 )
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
-from pyhudi.metadata.file_group_handle import FileGroupHandle, open_together
+from pyhudi.metadata.file_group_handle import FileGroupHandle, open_groups
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.min_max_pruning import exclude_by_stats
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Column,
+    DisplayRecords,
     MetadataPartitionType,
-    PartitionLook,
+    PartitionLookup,
     PartitionRequest,
-    Shown,
+    StatisticsColumn,
 )
 from pyhudi.metadata.partition_types.column_stats import ColumnStats
 from pyhudi.metadata.partition_types.file_stats import (
@@ -65,39 +65,39 @@ from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat
 from pyhudi.txn.conflicts import ROW_PRESERVING_OPERATIONS
 
-_OF_FILES = ColumnStats()
+_COLUMN_STATS = ColumnStats()
 
 
 class PartitionStats(MetadataPartitionType):
-    """The statistics of the newest slices, computed from those of files by the same tasks."""
+    """The statistics of the newest slices, computed with those of files by the same tasks."""
 
     name = PARTITION_STATS
-    of_parquet = True
-    asked_as = PARTITION_STATS
+    needs_parquet = True
+    index_type_name = PARTITION_STATS
     lookup_cost = 3
     needs = COLUMN_STATS
-    goes_along = True
+    is_dropped_with_needed = True
     needs_definitions = True
-    by_column_names = True
+    depends_on_column_names = True
 
     def is_requested(self, request: PartitionRequest) -> bool:
-        """If there are statistics of files, and the table's version and partitions allow it."""
-        if not _OF_FILES.is_requested(request):
+        """Return whether the table has statistics of files, and a version and partitions for it."""
+        if not _COLUMN_STATS.is_requested(request):
             if request.options.partition_stats:
                 msg = f"{PARTITION_STATS_ENABLE} without {COLUMN_STATS_ENABLE}"
-                raise ConfigError(msg, hint="Turn both on.")
+                raise ConfigError(msg, hint="Set both to true.")
             return False
         flag, config = request.options.partition_stats, request.config
         if flag and not config.version.has_index_definitions:
             msg = f"{PARTITION_STATS_ENABLE}: not in tables of version {config.version.code}"
             raise UnsupportedTableFeature(msg, hint="Leave it out, or upgrade the table first.")
-        able = config.version.has_index_definitions and bool(config.partition_fields)
-        return able and flag is not False
+        with_bounds = config.version.has_index_definitions and bool(config.partition_fields)
+        return with_bounds and flag is not False
 
     def options_for_create_index(
         self, options: MetadataOptions, request: IndexRequest
     ) -> MetadataOptions:
-        """With those of files, if the table has none."""
+        """Return the options with statistics of files, which it needs."""
         if request.columns:
             msg = f"{self.name} takes no columns: they are those of {COLUMN_STATS}"
             raise ConfigError(msg, hint="Leave them out.")
@@ -109,8 +109,8 @@ class PartitionStats(MetadataPartitionType):
         task = _task(source, name, groups)
         sources = skeletons(source.slices)
         tasks = [
-            replace(task, partition=path, files=tuple(here.items()), sources=sources)
-            for path, here in _files(source).items()
+            replace(task, partition=path, files=tuple(slice_files.items()), sources=sources)
+            for path, slice_files in _newest_files(source).items()
         ]
         return InitialPartition(name, groups, tasks)
 
@@ -121,139 +121,143 @@ class PartitionStats(MetadataPartitionType):
 
         Bounds that are not tight are widened by the added files instead, as commits do.
         """
-        earlier, current = _files(before), _files(now)
+        earlier, current = _newest_files(before), _newest_files(now)
         task = replace(_task(now, name, len(groups)), sources=skeletons(now.slices))
         tasks: list[RecordTask] = []
-        for path, here in current.items():
+        for path, slice_files in current.items():
             old = earlier.get(path, {})
-            came = {file: is_log for file, is_log in here.items() if file not in old}
-            for part in _by_widening(task) if here != old else ():
-                files = came if part.rest is None else here
+            new_files = {file: is_log for file, is_log in slice_files.items() if file not in old}
+            for part in _split_unwidened(task) if slice_files != old else ():
+                files = new_files if part.other_files is None else slice_files
                 if files:
                     tasks.append(replace(part, partition=path, files=tuple(files.items())))
         return tasks
 
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
-        """Return those of the commit's partitions, with the statistics of its files."""
+        """Return statistics of the commit's partitions and of its files."""
         columns = columns_of(change)
         if not columns.names:
             return
-        rest = RestOfPartitions(
+        others = OtherFiles(
             change.data, change.metadata_reader, change.metadata, change.rows.listing
         )
         tight = []
         for template in tasks_for_commit(change, columns):
-            task = replace(template, sources=rest.sources(template.partition))
+            task = replace(template, sources=others.sources(template.partition))
             if task.value_types:
-                tight.append(replace(task, rest=rest.of(task.partition)))
+                tight.append(replace(task, other_files=others.of(task.partition)))
                 continue
-            whole = rest.never_widened(task.partition, columns)
-            yield replace(task, columns=_besides(whole, columns))
-            if whole.names:
-                task = replace(task, columns=whole, bloom_filters=False)
-                tight.append(replace(task, rest=rest.of(task.partition)))
+            unwidened = others.columns_without_widening(task.partition, columns)
+            yield replace(task, columns=_without_columns(unwidened, columns))
+            if unwidened.names:
+                task = replace(task, columns=unwidened, bloom_filters=False)
+                tight.append(replace(task, other_files=others.of(task.partition)))
         written = sum(stat.file_size_in_bytes for stat in change.metadata.write_stats)
-        yield from tight_tasks(tight, rest.column_stats_groups, written)
+        yield from tight_tasks(tight, others.column_stats_groups, written)
 
     def partition_lookups(
-        self, question: PruningContext, name: str
-    ) -> Iterator[tuple[str, PartitionLook]]:
-        usable = question.reads_current_snapshot and not question.is_custom and question.conjuncts
-        if not (usable and question.remaining_conjuncts and _hold(question)):
+        self, context: PruningContext, name: str
+    ) -> Iterator[tuple[str, PartitionLookup]]:
+        usable = (
+            context.reads_current_snapshot and not context.has_custom_merge and context.conjuncts
+        )
+        if not (usable and context.remaining_conjuncts and _are_trusted(context)):
             return
-        overtaken = _overtaken(question.table.timeline)
-        for conjunct in question.remaining_conjuncts:
-            if _holds_of(conjunct, question):
-                look = partial(_within_bounds, conjunct=conjunct, overtaken=overtaken)
+        out_of_order = _out_of_order_partitions(context.table.timeline)
+        for conjunct in context.remaining_conjuncts:
+            if _is_trusted_for(conjunct, context):
+                look = partial(_within_bounds, conjunct=conjunct, out_of_order=out_of_order)
                 yield f"{name}({conjunct[0]})", look
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
-        return _OF_FILES.to_display(table, name, column)
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
+        return _COLUMN_STATS.to_display(table, name, column)
 
 
 def _task(source: Source, name: str, groups: int) -> FileStatsTask:
     """Return the task that reads the files of a partition, without files."""
     task = statistics_task(source, {COLUMN_STATS: 1, name: groups})
-    return replace(task, partition_stats=True, rest=() if task.value_types else None)
+    return replace(task, partition_stats=True, other_files=() if task.value_types else None)
 
 
-def _by_widening(task: FileStatsTask) -> Iterator[FileStatsTask]:
+def _split_unwidened(task: FileStatsTask) -> Iterator[FileStatsTask]:
     """Return a separate task for columns whose bounds are never widened."""
-    whole = bytes_of(task.columns)
-    if task.value_types or not whole.names:
+    unwidened = binary_columns(task.columns)
+    if task.value_types or not unwidened.names:
         yield task
         return
-    yield replace(task, columns=_besides(whole, task.columns))
-    yield replace(task, columns=whole, rest=())
+    yield replace(task, columns=_without_columns(unwidened, task.columns))
+    yield replace(task, columns=unwidened, other_files=())
 
 
-def _besides(some: pa.Schema, columns: pa.Schema) -> pa.Schema:
-    return pa.schema([field for field in columns if field.name not in some.names])
+def _without_columns(excluded: pa.Schema, columns: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in columns if field.name not in excluded.names])
 
 
-def _files(source: Source) -> dict[str, dict[str, bool]]:
+def _newest_files(source: Source) -> dict[str, dict[str, bool]]:
     """Return the files of the newest slices by partition, and whether each is a log file."""
     files: dict[str, dict[str, bool]] = {}
     for slice_ in source.slices:
-        here = files.setdefault(slice_.partition, {})
-        here.update({slice_.base.path: False} if slice_.base else {})
-        here.update({log.path: True for log in slice_.logs})
+        slice_files = files.setdefault(slice_.partition, {})
+        slice_files.update({slice_.base.path: False} if slice_.base else {})
+        slice_files.update({log.path: True for log in slice_.logs})
     return files
 
 
-def _hold(question: PruningContext) -> bool:
+def _are_trusted(context: PruningContext) -> bool:
     """Return whether statistics of partitions can be trusted at all."""
-    config = question.table.config
+    config = context.table.config
     # Hudi ignores the rows of skeleton files, whose own files do not have them.
     if config.bootstrap_path is not None:
         return False
     if not config.is_merge_on_read:
         return True
     # Hudi 1.0.2 ignores what waits for a compaction. An upgrade by Hudi keeps its records.
-    return config.version.partition_statistics_hold and question.statistics_have_types
+    return config.version.partition_statistics_hold and context.statistics_have_types
 
 
-def _holds_of(conjunct: Conjunct, question: PruningContext) -> bool:
+def _is_trusted_for(conjunct: Conjunct, context: PruningContext) -> bool:
     """Return whether the statistics of a column can be trusted."""
     column, _, values = conjunct
-    if not (question.bounds_hold and question.has_statistics_of(column)):
+    if not (context.has_stable_names and context.has_statistics_of(column)):
         return False
     # Hudi turns bounds of numbers into strings if a column became a string: 10 before 9.
-    return not pa.types.is_string(values.type) or question.had_type(column, values.type)
+    return not pa.types.is_string(values.type) or context.always_had_type(column, values.type)
 
 
-def _overtaken(timeline: Timeline) -> set[str]:
+def _out_of_order_partitions(timeline: Timeline) -> set[str]:
     """Return the partitions of writes that completed after one that was requested later.
 
-    The record of the later request counts, and need not include the other's files: Hudi's writers
-    do not abort. Services change no row.
+    The record of the later request counts, and need not include the files of the other: Hudi's
+    writers do not abort. Services change no row.
     """
     paths: set[str] = set()
-    soonest = None
+    earliest_completion = None
     for commit in reversed(timeline.commits):
         completed = commit.completed or ""
-        if soonest is not None and completed >= soonest:
+        if earliest_completion is not None and completed >= earliest_completion:
             metadata = timeline.commit_metadata(commit)
             if metadata.operation_type not in ROW_PRESERVING_OPERATIONS:
                 paths.update(metadata.partition_to_write_stats)
-        soonest = min(completed, soonest or completed)
+        earliest_completion = min(completed, earliest_completion or completed)
     return paths
 
 
 def _within_bounds(
-    table: MetadataTable, *, paths: Sequence[str], conjunct: Conjunct, overtaken: Collection[str]
+    table: MetadataTable, *, paths: Sequence[str], conjunct: Conjunct, out_of_order: Collection[str]
 ) -> list[bool] | None:
     column, _, values = conjunct
     index = table.partition(PARTITION_STATS)
     stats = index.stats(column, values.type, pa.array(paths, pa.string()))
     out = exclude_by_stats(stats, conjunct).to_pylist()
-    return [path in overtaken or not removed for path, removed in zip(paths, out, strict=True)]
+    return [path in out_of_order or not removed for path, removed in zip(paths, out, strict=True)]
 
 
 # --- files that a commit does not change ----------------------------------------------------------
 
 
-class RestOfPartitions:
+class OtherFiles:
     """The other files of the table when a commit is about to complete."""
 
     def __init__(
@@ -302,45 +306,55 @@ class RestOfPartitions:
         """The file groups of `column_stats` before the commit."""
         return tuple(self._metadata_table.file_groups(COLUMN_STATS))
 
-    def never_widened(self, partition: str, columns: pa.Schema) -> pa.Schema:
+    def columns_without_widening(self, partition: str, columns: pa.Schema) -> pa.Schema:
         """Return columns of bytes, and those that are new in a partition."""
-        late = self._late_columns(partition, columns).names
-        whole = set(bytes_of(columns).names)
-        return pa.schema([field for field in columns if field.name in whole.union(late)])
+        new_columns = self._new_columns(partition, columns).names
+        unwidened = set(binary_columns(columns).names)
+        return pa.schema([field for field in columns if field.name in unwidened.union(new_columns)])
 
-    def _late_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
+    def _new_columns(self, partition: str, columns: pa.Schema) -> pa.Schema:
         """Return columns without statistics in a partition with other files, or of another type."""
-        widened = [field for field in columns if self._was_narrower(field)]
-        may_be_new = self._altered or partition in self._without(columns.field(-1))
-        late = [f for f in (columns if may_be_new else widened) if partition in self._without(f)]
-        is_alone = not (late and self.of(partition))
-        return pa.schema([field for field in late if field in widened] if is_alone else late)
+        widened = [field for field in columns if self._had_other_type(field)]
+        may_be_new = self._has_altered_schema or partition in self._partitions_without_stats(
+            columns.field(-1)
+        )
+        new_columns = [
+            f
+            for f in (columns if may_be_new else widened)
+            if partition in self._partitions_without_stats(f)
+        ]
+        is_alone = not (new_columns and self.of(partition))
+        return pa.schema(
+            [field for field in new_columns if field in widened] if is_alone else new_columns
+        )
 
     @cached_property
-    def _altered(self) -> bool:
+    def _has_altered_schema(self) -> bool:
         """Return whether a new column may be elsewhere than in the last position."""
         return LATEST_SCHEMA in self._metadata.extra_metadata
 
-    def _without(self, field: pa.Field[Any]) -> set[str]:
+    def _partitions_without_stats(self, field: pa.Field[Any]) -> set[str]:
         """Return the partitions of the commit without statistics of a column's current type."""
         if field.name not in self._without_stats:
             paths = pa.array([*self._metadata.partition_to_write_stats], pa.string())
-            stats = self._whole.stats(field.name, field.type, paths)
+            stats = self._partition_stats.stats(field.name, field.type, paths)
             missing = pc.is_null(stats.column("value_count"))
-            if self._was_narrower(field):
-                missing = pc.or_(missing, self._may_be_narrower(field, paths, stats))
+            if self._had_other_type(field):
+                missing = pc.or_(missing, self._may_have_other_type(field, paths, stats))
             self._without_stats[field.name] = set(paths.filter(missing).to_pylist())
         return self._without_stats[field.name]
 
-    def _may_be_narrower(
+    def _may_have_other_type(
         self, field: pa.Field[Any], paths: pa.StringArray, stats: pa.RecordBatch
     ) -> pa.BooleanArray:
         """Return whether bounds may be of another type. Those of an int become long too."""
         if pa.types.is_int64(field.type):
-            return pc.is_valid(self._whole.stats(field.name, pa.int32(), paths).column("min"))
+            return pc.is_valid(
+                self._partition_stats.stats(field.name, pa.int32(), paths).column("min")
+            )
         return pc.and_not(pc.is_null(stats.column("min")), stats.column("only_nulls"))
 
-    def _was_narrower(self, field: pa.Field[Any]) -> bool:
+    def _had_other_type(self, field: pa.Field[Any]) -> bool:
         """Return whether a column had another type, which an older partition may have kept."""
         had = (field_at(schema, field.name) for schema in self._earlier)
         return any(earlier is not None and earlier.type != field.type for earlier in had)
@@ -350,8 +364,8 @@ class RestOfPartitions:
         return earlier_schemas(self._data.config, self._data.timeline)
 
     @cached_property
-    def _whole(self) -> _native.MetadataPartition:
-        return open_together(self._metadata_table.file_groups(PARTITION_STATS))
+    def _partition_stats(self) -> _native.MetadataPartition:
+        return open_groups(self._metadata_table.file_groups(PARTITION_STATS))
 
     def _groups_to_leave_out(self, partition: str) -> set[str]:
         """Return file groups that are replaced or rewritten. A log file rewrites nothing."""
@@ -397,7 +411,7 @@ class RestOfPartitions:
         )
 
 
-def bytes_of(columns: pa.Schema) -> pa.Schema:
+def binary_columns(columns: pa.Schema) -> pa.Schema:
     """Return the columns of bytes."""
     return pa.schema([field for field in columns if pa.types.is_binary(field.type)])
 

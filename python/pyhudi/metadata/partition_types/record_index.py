@@ -1,7 +1,7 @@
 """`record_index`: the file group of each record key, for the whole table or by data partition.
 
-Rows that were only updated stay. If a commit removes a record from one location and adds it at
-another, the new location counts (`rust/metadata/src/write` ensures that). Sources:
+Rows that were only updated keep their location. If a commit removes a record from one location and
+adds it at another, the new location counts (`rust/metadata/src/write` ensures that). Sources:
 `HoodieBackedTableMetadataWriter.getRecordIndexAdditionalUpserts`, `RecordIndexMapper` (Hudi 0.15.0,
 1.0.2, 1.2.0). Unlike Hudi, pyhudi finds what log files delete by merging, so that a delete that
 loses by its ordering value leaves the record in the index.
@@ -33,22 +33,22 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Column,
+    DisplayRecords,
     MetadataPartitionType,
-    PartitionLook,
+    PartitionLookup,
     PartitionRequest,
-    Shown,
+    StatisticsColumn,
 )
-from pyhudi.metadata.pruning_context import Look, PruningContext
+from pyhudi.metadata.pruning_context import PruningContext, SliceLookup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_locations import KeysTask, Ranges, SliceTask
 from pyhudi.metadata.record_tasks import RecordTask
-from pyhudi.metadata.slice_pruning import with_keys
+from pyhudi.metadata.slice_pruning import slices_with_keys
 from pyhudi.schema.payloads import field_merge
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 
-_AT_THEIR_PLACES = frozenset({"COMPACT", "LOG_COMPACT"})
+_KEEP_LOCATIONS = frozenset({"COMPACT", "LOG_COMPACT"})
 _CLUSTER = "CLUSTER"
 _DELETE = "DELETE"
 _RECORD_BYTES = 128
@@ -59,11 +59,11 @@ class RecordIndex(MetadataPartitionType):
     """The location of the record of each key."""
 
     name = RECORD_INDEX
-    asked_as = RECORD_INDEX
+    index_type_name = RECORD_INDEX
     lookup_cost = 1
 
     def is_requested(self, request: PartitionRequest) -> bool:
-        """By option; by default if rows have stored keys."""
+        """Return whether the option requests it; by default, whether rows have stored keys."""
         config, options = request.config, request.options
         by_partition = options.record_index and options.record_index_by_partition
         if by_partition and not config.version.index_versions:
@@ -111,51 +111,56 @@ class RecordIndex(MetadataPartitionType):
         ids, ranges, groups = None, None, source.options.record_groups(records)
         definition = source.definitions.get(name)
         if definition is not None and definition.is_partitioned:
-            ids, ranges = _own_groups(source, counts)
+            ids, ranges = _groups_by_partition(source, counts)
             groups = len(ids)
-        recording, zone = source.recording({name: groups}), source.table.config.timezone
+        task_context, zone = source.task_context({name: groups}), source.table.config.timezone
         tasks = [
-            SliceTask(recording, read, parse_instant(read.slice.base_instant, zone), ranges=ranges)
+            SliceTask(
+                task_context, read, parse_instant(read.slice.base_instant, zone), ranges=ranges
+            )
             for read in source.reads(RECORD_KEY)
         ]
-        portions = source.portions(records, groups, _RECORD_BYTES)
-        return InitialPartition(name, groups, tasks, portions, records, ids)
+        rounds = source.rounds(records, groups, _RECORD_BYTES)
+        return InitialPartition(name, groups, tasks, rounds, records, ids)
 
     def on_commit(self, change: Change, name: str) -> Iterator[RecordTask]:
-        """Return the keys that were added or left, one task for each file group."""
+        """Return the keys that were added and removed, one task for each file group."""
         operation, rows = change.metadata.operation_type, change.rows
-        if operation in _AT_THEIR_PLACES:
+        if operation in _KEEP_LOCATIONS:
             return
         config, ranges = change.data.config, None
         if _is_partitioned(change):
             ranges = partitioned_record_index.ranges(change.groups[name])
         ms = parse_instant(change.instant, config.timezone)
-        # Every key that a clustering removes it adds at another location, and that one counts.
+        # A clustering adds each key that it removes at another location, which counts.
         for slice_ in rows.iter_replaced() if operation != _CLUSTER else ():
-            yield SliceTask(change.recording, rows.keys(slice_), ms, removed=True, ranges=ranges)
+            yield SliceTask(change.task_context, rows.keys(slice_), ms, removed=True, ranges=ranges)
         for stats in _by_group(change.metadata.write_stats):
             first = stats[0]
-            # A row that was appended to a log as an update may have a key that the index does not
-            # have: new in its bucket, or back in the file from which it was deleted. It has it only
-            # if the write used the index.
-            request = change.commit.by_record_index or not is_log_path(first.path)
-            if not request or any(stat.num_inserts or stat.num_deletes for stat in stats):
-                place = (first.partition_path or "", first.file_id)
-                task = KeysTask(change.recording, change.schema, *place, ms, ranges=ranges)
+            # A row that was appended to a log as an update may have a key that is not in the index:
+            # new in its bucket, or inserted again where it was deleted. A write that used the index
+            # counts this row as an insert.
+            uses_index = change.commit.by_record_index or not is_log_path(first.path)
+            if not uses_index or any(stat.num_inserts or stat.num_deletes for stat in stats):
+                group = (first.partition_path or "", first.file_id)
+                task = KeysTask(change.task_context, change.schema, *group, ms, ranges=ranges)
                 yield _with_changed_files(task, change, stats)
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Return all keys of replaced slices, and of added ones, whose locations count."""
+        """Return removals of the keys of replaced slices, and locations of those of new ones."""
         definition, zone = now.definitions.get(name), now.table.config.timezone
-        recording, changed = now.recording({name: len(groups)}), find_changed_groups(before, now)
+        task_context, changed = (
+            now.task_context({name: len(groups)}),
+            find_changed_groups(before, now),
+        )
         ranges = None
         if definition is not None and definition.is_partitioned:
             ranges = partitioned_record_index.ranges(groups)
         return [
             SliceTask(
-                recording,
+                task_context,
                 read,
                 parse_instant(read.slice.base_instant, zone),
                 removed,
@@ -173,7 +178,7 @@ class RecordIndex(MetadataPartitionType):
         paths: Iterable[str],
         instant: str,
     ) -> Sequence[FileGroup]:
-        """Return those of new data partitions, if each has its own."""
+        """Return file groups for new data partitions, if the index is partitioned."""
         if definition is None or not definition.is_partitioned:
             return ()
         return partitioned_record_index.new_groups(
@@ -181,28 +186,31 @@ class RecordIndex(MetadataPartitionType):
         )
 
     def partition_lookups(
-        self, question: PruningContext, name: str
-    ) -> Iterator[tuple[str, PartitionLook]]:
-        """Few of many partitions have the keys, and only their files are listed then."""
-        places = question.key_locations
-        if places is not None:
-            yield name, partial(_among, homes={path for path, _ in places})
+        self, context: PruningContext, name: str
+    ) -> Iterator[tuple[str, PartitionLookup]]:
+        """Prune partitions without the keys before their files are listed."""
+        locations = context.key_locations
+        if locations is not None:
+            yield name, partial(_is_in_partitions, partitions={path for path, _ in locations})
 
-    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
-        places, keys = question.key_locations, question.keys
-        if places is not None:
-            yield name, lambda _, slices: slices.in_groups(places)
-        elif keys is not None and question.reads_current_snapshot and question.has_unique_keys:
-            yield name, partial(with_keys, keys=keys)
+    def lookups(self, context: PruningContext, name: str) -> Iterator[tuple[str, SliceLookup]]:
+        locations, keys = context.key_locations, context.keys
+        if locations is not None:
+            yield name, lambda _, slices: slices.in_groups(locations)
+        elif keys is not None and context.reads_current_snapshot and context.has_unique_keys:
+            yield name, partial(slices_with_keys, keys=keys)
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
         return table.partition(name).locations()
 
 
 def _check_times(source: Source) -> None:
-    """Refuse base files of a bootstrap: a location contains the time of its record.
+    """Raise `UnsupportedTableFeature` for base files of a bootstrap, whose instant is not a time.
 
-    Hudi fails to create this record (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
+    A record of the index contains the time of its location. Hudi fails to create it
+    (`createRecordIndexUpdate`, 0.15.0, 1.0.2 and 1.2.0).
     """
     if any(is_bootstrap(slice_.base_instant) for slice_ in source.slices):
         msg = (
@@ -212,8 +220,10 @@ def _check_times(source: Source) -> None:
         raise UnsupportedTableFeature(msg, hint="Call cluster() to rewrite them.")
 
 
-def _among(_table: MetadataTable, *, paths: Sequence[str], homes: Collection[str]) -> list[bool]:
-    return [path in homes for path in paths]
+def _is_in_partitions(
+    _table: MetadataTable, *, paths: Sequence[str], partitions: Collection[str]
+) -> list[bool]:
+    return [path in partitions for path in paths]
 
 
 def _is_partitioned(change: Change) -> bool:
@@ -221,7 +231,7 @@ def _is_partitioned(change: Change) -> bool:
     return definition is not None and definition.is_partitioned
 
 
-def _own_groups(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...], Ranges]:
+def _groups_by_partition(source: Source, counts: Sequence[int]) -> tuple[tuple[str, ...], Ranges]:
     """Return file ids and ranges of data partitions (`initializeRecordIndexPartition`, 1.2.0)."""
     records: dict[str, int] = {}
     for slice_, count in zip(source.slices, counts, strict=True):
@@ -249,21 +259,21 @@ def _by_group(stats: Iterable[WriteStat]) -> Iterator[list[WriteStat]]:
 
 
 def _with_changed_files(task: KeysTask, change: Change, stats: list[WriteStat]) -> KeysTask:
-    """Return the task with the files that show which keys were added and left."""
+    """Return the task with the files that show which keys were added and removed."""
     config, rows, operation = change.data.config, change.rows, change.metadata.operation_type
     first = stats[0]
     if is_log_path(first.path):
         task = replace(task, logs=tuple(stat.path for stat in stats if stat.path))
         if not any(stat.num_deletes for stat in stats):
             return task
-        after = rows.after(stats, alone=_always_wins(config, operation))
-        return replace(task, after=rows.keys(after, with_own=True))
+        after = rows.after(stats, only_new_files=_always_wins(config, operation))
+        return replace(task, after=rows.keys(after, with_pending=True))
     stays = not any(stat.num_deletes for stat in stats) and operation != _CLUSTER
     task = replace(
         task,
         base=first.path,
-        gained_at=change.instant if stays and config.populate_meta_fields else None,
-        gains=any(stat.num_inserts for stat in stats),
+        added_at=change.instant if stays and config.populate_meta_fields else None,
+        may_add=any(stat.num_inserts for stat in stats),
     )
     if first.prev_commit == NO_PREVIOUS_COMMIT:
         return task

@@ -12,10 +12,10 @@ from pyhudi.metadata.index_definitions import Definitions
 from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Cleaned,
-    Column,
+    CleanChange,
     MetadataPartitionType,
     PartitionRequest,
+    StatisticsColumn,
 )
 from pyhudi.metadata.partition_types.bloom_filters import BloomFilters
 from pyhudi.metadata.partition_types.column_stats import ColumnStats
@@ -28,7 +28,7 @@ from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
 from pyhudi.slices.write_tasks import FileGroup
 
-_OVER_FUNCTIONS = ExpressionIndex()
+_EXPRESSION_INDEX = ExpressionIndex()
 
 PARTITION_TYPES: tuple[MetadataPartitionType, ...] = (
     Files(),
@@ -36,7 +36,7 @@ PARTITION_TYPES: tuple[MetadataPartitionType, ...] = (
     BloomFilters(),
     RecordIndex(),
     PartitionStats(),
-    _OVER_FUNCTIONS,
+    _EXPRESSION_INDEX,
     SecondaryIndex(),
 )
 """In the order in which partitions are built (`MetadataPartitionType`, 1.2.0)."""
@@ -61,8 +61,8 @@ def partition_types_of(names: Iterable[str]) -> list[tuple[MetadataPartitionType
 
 def in_order(names: Collection[str]) -> tuple[str, ...]:
     """Return partitions in build order, unknown ones last."""
-    kept = [name for _, name in partition_types_of(names)]
-    return (*kept, *sorted(set(names) - {*kept}))
+    known = [name for _, name in partition_types_of(names)]
+    return (*known, *sorted(set(names) - {*known}))
 
 
 def select_partitions(request: PartitionRequest) -> tuple[str, ...]:
@@ -70,14 +70,14 @@ def select_partitions(request: PartitionRequest) -> tuple[str, ...]:
 
     Raises `ConfigError` and `UnsupportedTableFeature` for one that the table cannot have.
     """
-    requested = tuple(
+    requested_types = tuple(
         partition_type for partition_type in PARTITION_TYPES if partition_type.is_requested(request)
     )
-    for partition_type in requested:
+    for partition_type in requested_types:
         reason = partition_type.check_base_files(request.config)
         if reason:
             raise index_creation_error(partition_type.name, reason)
-    return tuple(partition_type.name for partition_type in requested)
+    return tuple(partition_type.name for partition_type in requested_types)
 
 
 def new_definitions(names: Iterable[str], request: PartitionRequest) -> Definitions:
@@ -85,10 +85,10 @@ def new_definitions(names: Iterable[str], request: PartitionRequest) -> Definiti
 
     Raises as `new_statistics_columns` does if the request has a schema.
     """
-    types = partition_types_of(names)
+    partition_types = partition_types_of(names)
     return {
         name: definition
-        for partition_type, _ in types
+        for partition_type, _ in partition_types
         for name, definition in partition_type.definition(request).items()
     }
 
@@ -102,11 +102,13 @@ def commit_tasks(change: Change) -> list[RecordTask]:
     ]
 
 
-def clean_tasks(cleaned: Cleaned) -> list[RecordTask]:
+def clean_tasks(cleaned: CleanChange) -> list[RecordTask]:
     """Return the tasks that record a clean in all partitions."""
-    types = partition_types_of(cleaned.recording.groups)
+    partition_types = partition_types_of(cleaned.task_context.groups)
     return [
-        task for partition_type, name in types for task in partition_type.on_clean(cleaned, name)
+        task
+        for partition_type, name in partition_types
+        for task in partition_type.on_clean(cleaned, name)
     ]
 
 
@@ -123,7 +125,7 @@ def new_groups(change: Change) -> list[FileGroup]:
     ]
 
 
-def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatch:
+def to_display(table: MetadataTable, name: str, column: StatisticsColumn) -> pa.RecordBatch:
     """Return a partition's records for users. column: whose statistics to return.
 
     Raises `CorruptTable` if the table has no such partition, `ConfigError` if it cannot be
@@ -134,22 +136,24 @@ def to_display(table: MetadataTable, name: str, column: Column) -> pa.RecordBatc
     records = None if partition_type is None else partition_type.to_display(table, name, column)
     if records is None:
         msg = f"the metadata table's partition {name} cannot be displayed"
-        raise ConfigError(msg, hint="Name the column whose statistics to show.")
+        raise ConfigError(msg, hint="Name the column whose statistics to display.")
     return records
 
 
 def type_to_build(request: IndexRequest) -> MetadataPartitionType:
     """Return the type that `create_index` builds. Raises `UnsupportedTableFeature` for another."""
     buildable = {
-        partition_type.asked_as: partition_type
+        partition_type.index_type_name: partition_type
         for partition_type in PARTITION_TYPES
-        if partition_type.asked_as
+        if partition_type.index_type_name
     }
     if request.index_type not in buildable:
-        msg = f"pyhudi does not build the index type {request.index_type!r}"
-        msg = f"hoodie.table.metadata.partitions: {msg}"
+        msg = (
+            f"hoodie.table.metadata.partitions: pyhudi does not build the index type "
+            f"{request.index_type!r}"
+        )
         raise UnsupportedTableFeature(msg, hint=f"Choose one of {', '.join(buildable)}.")
-    return _OVER_FUNCTIONS if request.function is not None else buildable[request.index_type]
+    return _EXPRESSION_INDEX if request.function is not None else buildable[request.index_type]
 
 
 def partitions_to_build(
@@ -159,11 +163,11 @@ def partitions_to_build(
 
     Raises `ConfigError` for a table that cannot use it, and as `select_partitions` does.
     """
-    requested = select_partitions(request)
-    if partition_type.name not in requested:
+    requested_types = select_partitions(request)
+    if partition_type.name not in requested_types:
         msg = f"the table has no partition columns: {partition_type.name} would be empty"
         raise ConfigError(msg, hint="column_stats has statistics of its files.")
-    return requested
+    return requested_types
 
 
 def check_can_build(names: Iterable[str]) -> None:

@@ -30,25 +30,25 @@ from pyhudi.metadata.index_request import IndexRequest
 from pyhudi.metadata.initial_records import InitialPartition, Source
 from pyhudi.metadata.partition_types.base import (
     Change,
-    Column,
     DefinitionContext,
+    DisplayRecords,
     MetadataPartitionType,
-    Shown,
+    StatisticsColumn,
     check_log_support,
 )
 from pyhudi.metadata.partitioned_record_index import is_partitioned
-from pyhudi.metadata.pruning_context import Look, PruningContext
+from pyhudi.metadata.pruning_context import PruningContext, SliceLookup
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
-from pyhudi.metadata.slice_pruning import with_values
+from pyhudi.metadata.slice_pruning import slices_with_values
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read import open_slice
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.storage.storage import Storage
 
-_SAME_ROWS = frozenset({"COMPACT", "CLUSTER"})
-"""Operations that change files and no values."""
+_ROW_PRESERVING_OPERATIONS = frozenset({"COMPACT", "CLUSTER"})
+"""Operations that change files, but no values."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class SecondaryTask(RecordTask):
         """Yield a record for each entry that was added or removed."""
         before = None if self.before is None else open_slice(self.before)
         after = None if self.after is None else open_slice(self.after)
-        yield self.recording.recorder().secondary(
+        yield self.task_context.record_builder().secondary(
             self.index, hashed_by_value=self.hashed_by_value, before=before, after=after
         )
 
@@ -77,23 +77,23 @@ class SecondaryIndex(MetadataPartitionType):
     name = f"{SECONDARY_INDEX}_"
     has_names = True
     needs_definitions = True
-    by_column_names = True
-    asked_as = SECONDARY_INDEX
+    depends_on_column_names = True
+    index_type_name = SECONDARY_INDEX
     needs = RECORD_INDEX
     lookup_cost = 2
-    bars_replacing = True
+    prevents_replace = True
     """`HoodieBackedTableMetadataWriter.updateSecondaryIndexIfPresent` (1.0.2 and 1.2.0)."""
 
     def define(self, storage: Storage, config: TableConfig, request: IndexRequest) -> Definitions:
         name = self.name + request.name_for(config)
         if RECORD_INDEX not in config.metadata_partitions or is_partitioned(storage, config):
-            msg = "a secondary index needs a record index over all of the table"
+            msg = "a secondary index needs a record index over the whole table"
             raise ConfigError(msg, hint='Create one with table.create_index("record_index").')
         options = request.options
         return new_definition(config, name, SECONDARY_INDEX, "identity", request.columns, options)
 
-    def refusal(self, name: str, table: DefinitionContext) -> str | None:
-        """Refuse all but strings and integers: Hudi's form of others depends on its engine."""
+    def find_unsupported(self, name: str, table: DefinitionContext) -> str | None:
+        """Support strings and integers only: how Hudi formats other types depends on its engine."""
         definition = table.definitions.get(name)
         if definition is None or definition.index_type != SECONDARY_INDEX:
             return "the index definitions do not contain it"
@@ -112,10 +112,10 @@ class SecondaryIndex(MetadataPartitionType):
         definition = source.definitions[name]
         records = sum(source.counts())
         groups = source.options.record_groups(records)
-        recording, columns = source.recording({name: groups}), _columns_read(definition)
+        task_context, columns = source.task_context({name: groups}), _columns_read(definition)
         tasks = [
             SecondaryTask(
-                recording,
+                task_context,
                 name,
                 definition.version > 1,
                 None,
@@ -123,26 +123,28 @@ class SecondaryIndex(MetadataPartitionType):
             )
             for slice_ in source.slices
         ]
-        return InitialPartition(name, groups, tasks, source.portions(records, groups))
+        return InitialPartition(name, groups, tasks, source.rounds(records, groups))
 
     def catch_up(
         self, before: Source, now: Source, name: str, groups: Sequence[FileGroup]
     ) -> Sequence[RecordTask]:
-        """Return entries that were added and removed with slices; one that is both exists."""
-        definition, recording = now.definitions[name], now.recording({name: len(groups)})
+        """Return the entries of added and removed slices; an entry in both exists."""
+        definition, task_context = now.definitions[name], now.task_context({name: len(groups)})
         columns, changed = _columns_read(definition), find_changed_groups(before, now)
-        went, came = ({slice_.key: slice_ for slice_ in source.slices} for source in (before, now))
+        old_slices, new_slices = (
+            {slice_.key: slice_ for slice_ in source.slices} for source in (before, now)
+        )
 
         def read(source: Source, slice_: FileSlice | None) -> ReadTask | None:
             return None if slice_ is None else read_columns(source.table, slice_, columns)
 
         return [
             SecondaryTask(
-                recording,
+                task_context,
                 name,
                 definition.version > 1,
-                read(before, went.get(group)),
-                read(now, came.get(group)),
+                read(before, old_slices.get(group)),
+                read(now, new_slices.get(group)),
             )
             for group in sorted(changed)
         ]
@@ -150,26 +152,28 @@ class SecondaryIndex(MetadataPartitionType):
     def on_commit(self, change: Change, name: str) -> Iterator[SecondaryTask]:
         """Return entries that were added and removed, one task for each file group."""
         definition = change.definitions.get(name)
-        if definition is None or change.metadata.operation_type in _SAME_ROWS:
+        if definition is None or change.metadata.operation_type in _ROW_PRESERVING_OPERATIONS:
             return
         columns, rows = _columns_read(definition), change.rows
         for group in rows.changes:
             before, after = rows.task(group.before, columns), rows.task(group.after, columns)
-            yield SecondaryTask(change.recording, name, definition.version > 1, before, after)
+            yield SecondaryTask(change.task_context, name, definition.version > 1, before, after)
 
-    def lookups(self, question: PruningContext, name: str) -> Iterator[tuple[str, Look]]:
-        definition = question.definitions.get(name)
-        if not (question.reads_current_snapshot and question.bounds_hold and definition):
+    def lookups(self, context: PruningContext, name: str) -> Iterator[tuple[str, SliceLookup]]:
+        definition = context.definitions.get(name)
+        if not (context.reads_current_snapshot and context.has_stable_names and definition):
             return
         if definition.index_type == SECONDARY_INDEX and len(definition.columns) == 1:
-            values = question.strings(definition.columns[0])
-            if values is None or not question.has_unique_keys:
+            values = context.strings(definition.columns[0])
+            if values is None or not context.has_unique_keys:
                 return
             # 1.0.2 does not escape null characters; 1.2.0 does, and would not find its entries.
             if definition.version > 1 or not any("\0" in value for value in values):
-                yield name, partial(with_values, definition=definition, values=values)
+                yield name, partial(slices_with_values, definition=definition, values=values)
 
-    def to_display(self, table: MetadataTable, name: str, column: Column) -> Shown:
+    def to_display(
+        self, table: MetadataTable, name: str, column: StatisticsColumn
+    ) -> DisplayRecords:
         definition = table.definitions.get(name)
         if definition is None:
             return None

@@ -26,7 +26,9 @@ from pyhudi.table.participants import Rollback
 from pyhudi.table.table_snapshot import TableSnapshot
 
 
-def has_merged(table: TableSnapshot, metadata_table: TableSnapshot, rollback: Rollback) -> bool:
+def has_merged_records(
+    table: TableSnapshot, metadata_table: TableSnapshot, rollback: Rollback
+) -> bool:
     """Return whether `files` lists files of a rollback without the delta commit of that write.
 
     Raises `CorruptTable` if the metadata table is damaged or behind.
@@ -58,7 +60,7 @@ def names_of_deleted_files(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def drop_indexes(table: TableSnapshot) -> TableSnapshot:
-    """Drop all partitions but `files`, for the next writer to rebuild; return the table then.
+    """Drop all partitions but `files`, which the next writer rebuilds; return the new snapshot.
 
     Raises `CommitConflict` if the table's properties have changed.
     """

@@ -16,7 +16,7 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable, MissingFile
 from pyhudi.config.table_config import TableConfig
-from pyhudi.metadata import rolled_back
+from pyhudi.metadata import compacted_rollbacks
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from tests.helpers.aged import age_what_waits
@@ -117,7 +117,7 @@ def test_repair_rebuilds_a_metadata_table_that_lists_rolled_back_files(
     _, instant = compacted(base, 9, "cow")
     unpublish(base, instant)
     with monkeypatch.context() as patch:
-        patch.setattr(rolled_back, "has_merged", lambda *_: False)
+        patch.setattr(compacted_rollbacks, "has_merged_records", lambda *_: False)
         pyhudi.open_table(base).upsert(CITIES.rows("e", v=20))
     options = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", **COMPACT_EACH}
     table = pyhudi.open_table(base, options={"hoodie.clean.commits.retained": "1", **options})

@@ -9,7 +9,7 @@ import pytest
 import pyhudi
 from tests.helpers.oracle.client import HudiOracle
 from tests.helpers.shared_table import Pair
-from tests.unit.test_metadata_rolled_back import COMPACT_EACH, unpublish
+from tests.unit.test_compacted_rollbacks import COMPACT_EACH, unpublish
 from tests.unit.test_savepoints import people
 
 

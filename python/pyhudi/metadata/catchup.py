@@ -11,9 +11,9 @@ from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.metadata_names import FILES
 from pyhudi.metadata.commit_participant import DeltaCommit
+from pyhudi.metadata.compacted_rollbacks import drop_indexes
 from pyhudi.metadata.consistency import missing_commits
 from pyhudi.metadata.partition_types.files import FileTask, entries_of
-from pyhudi.metadata.rolled_back import drop_indexes
 from pyhudi.metadata.table_writer import delta_commit, open_metadata_table, remove_delta_commit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Instant
@@ -42,9 +42,9 @@ def catch_up(table: TableSnapshot) -> bool:
             metadata_table = metadata_table.reload()
         _remove_orphans(metadata_table, commit.requested)
         delta = DeltaCommit(table, metadata_table, commit.requested)
-        recording = delta.recording
+        task_context = delta.task_context
         entries = tuple(entries_of(table.timeline.commit_metadata(commit)))
-        delta.write(table.engine, [FileTask(recording, entries)])
+        delta.write(table.engine, [FileTask(task_context, entries)])
     return True
 
 

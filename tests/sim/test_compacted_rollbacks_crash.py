@@ -18,7 +18,7 @@ from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL
 from tests.sim.crash import Handle, rows_read
 from tests.sim.states import recorded
-from tests.unit.test_metadata_rolled_back import CITIES, EXPECTED, compacted, unpublish
+from tests.unit.test_compacted_rollbacks import CITIES, EXPECTED, compacted, unpublish
 
 pytestmark = pytest.mark.slow
 

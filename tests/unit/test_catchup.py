@@ -45,7 +45,7 @@ def behind(table: HudiTable, base: Path) -> None:
     shutil.copytree(before, base / ".hoodie/metadata")
 
 
-@pytest.mark.filterwarnings("ignore:.*is behind the table")
+@pytest.mark.filterwarnings("ignore:.*is out of date")
 @pytest.mark.parametrize(
     ("version", "kind", "indexes"), pairwise((6, 8, 9), ("cow", "mor"), tuple(INDEXES))
 )
