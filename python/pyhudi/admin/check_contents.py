@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity, damage_finding
+from pyhudi.config.file_names import file_name_of
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.file_group_handle import FileGroupHandle, open_groups
@@ -81,7 +82,7 @@ def find_damaged_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
 
 
 def _find_damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
-    name = path.rsplit("/", 1)[-1]
+    name = file_name_of(path)
     try:
         if is_log:
             bad = find_corrupt_blocks(task.storage, path)
@@ -100,7 +101,7 @@ def _find_damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Findin
 
 def _find_source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
     """Yield what is wrong with the file that has the rows of a skeleton."""
-    name = path.rsplit("/", 1)[-1]
+    name = file_name_of(path)
     try:
         source_rows = _native.base_file_rows(source.storage(task.storage).native, source.path)
     except FileNotFoundError:
@@ -150,7 +151,7 @@ def _check_statistics(task: StatsCheckTask) -> Iterator[Finding]:
 
 
 def _check_filters(task: StatsCheckTask) -> Iterator[Finding]:
-    names = [path.rsplit("/", 1)[-1] for path, is_log in task.paths if not is_log]
+    names = [file_name_of(path) for path, is_log in task.paths if not is_log]
     paths = pa.array([task.partition] * len(names), pa.string())
     entries = open_groups(task.filters).may_contain(paths, pa.array(names, pa.string()), [])
     for name, has in zip(names, entries.is_valid().to_pylist(), strict=True):

@@ -23,7 +23,7 @@ from pyhudi.config.actions import (
     RESTORE,
     ROLLBACK,
 )
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, without_hint
 from pyhudi.slices.cleaned_files import files_of_plan
@@ -168,7 +168,7 @@ def _add_rollback(recorded: RecordedFiles, record: Mapping[str, Any]) -> None:
 def _paths(partition: str, files: Iterable[str]) -> Iterator[str]:
     """Yield paths relative to the table, from file names or from paths of any table location."""
     for file in files:
-        name = file.rsplit("/", 1)[-1]
+        name = file_name_of(file)
         yield f"{partition}/{name}" if partition else name
 
 

@@ -136,10 +136,9 @@ def maintain_for_ever(
     every: Budget,
     *,
     memory_limit: int | None = None,
-    clock: Clock | None = None,
 ) -> NoReturn:
     """Maintain the table repeatedly until an interrupt. A failure is a warning."""
-    clock = clock or SystemClock()
+    clock = SystemClock()
     if every.seconds is None:
         raise ConfigError("every is not a duration", hint='Pass 300 or "5m", for example.')
     while True:

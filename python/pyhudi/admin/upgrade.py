@@ -117,11 +117,9 @@ class VersionChange(HtmlRepr):
         return f"<VersionChange {self.before} to {self.after}{suffix}: {'; '.join(parts)}>"
 
 
-def change_version(
-    table: WritableTable, to: int, *, up: bool, dry_run: bool, clock: Clock | None = None
-) -> VersionChange:
+def change_version(table: WritableTable, to: int, *, up: bool, dry_run: bool) -> VersionChange:
     """Run `HudiTable.upgrade` or `HudiTable.downgrade`."""
-    clock = clock or SystemClock()
+    clock = SystemClock()
     handle = Handle.of(table, clock)
     storage = table.storage
     planned = partial(_plan, handle, clock=clock, to=to, up=up, dry_run=dry_run)

@@ -5,10 +5,8 @@ Source: `HMSDDLExecutor` and `HoodieHiveSyncClient` (Hudi 1.2.0).
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -16,7 +14,7 @@ from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
 from pyhudi.errors import StorageError
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types
+from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types, user_name
 
 _ALL = -1
 
@@ -84,7 +82,7 @@ class HiveCatalog:
         new_table = types.Table(
             dbName=database,
             tableName=table.name,
-            owner=_user(),
+            owner=user_name(),
             createTime=SystemClock().now_ms() // 1000,
             sd=types.StorageDescriptor(serdeInfo=types.SerDeInfo()),
             tableType="EXTERNAL_TABLE",
@@ -200,9 +198,3 @@ def _normalize_location(uri: str) -> str:
     if "://" in uri and not uri.startswith("file://"):
         return uri.rstrip("/")
     return f"file:{os.path.abspath(uri.removeprefix('file://'))}"  # noqa: PTH100 - text stays text
-
-
-def _user() -> str:
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return "pyhudi"

@@ -46,6 +46,11 @@ _LOG_NAME = re.compile(
 )
 
 
+def file_name_of(path: str | None) -> str:
+    """Return the last part of a path; "" for None."""
+    return (path or "").rsplit("/", 1)[-1]
+
+
 @dataclass(frozen=True)
 class BaseName:
     """The parts of `<file id>_<write token>_<instant>.parquet`, or `.orc`."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pyhudi.cached_property import cached_property
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.meta_columns import RECORD_KEY
 from pyhudi.schema.table_schema import TableSchema, table_schema
 from pyhudi.slices.file_slice import LOG_ORDER, BaseFile, FileSlice, LogFile
@@ -175,7 +175,7 @@ def read_columns(
 
 def is_log_path(path: str | None) -> bool:
     """Return whether a path is that of a log file."""
-    return (path or "").rsplit("/", 1)[-1].startswith(".")
+    return file_name_of(path).startswith(".")
 
 
 def _slice_after(
@@ -198,7 +198,7 @@ def _sort_logs(logs: list[LogFile]) -> tuple[LogFile, ...]:
 
 
 def _base_of_stat(partition: str, stat: WriteStat) -> BaseFile | None:
-    name = (stat.path or "").rsplit("/", 1)[-1]
+    name = file_name_of(stat.path)
     parsed = None if name.startswith(".") else parse_base_name(name)
     if parsed is None:
         return None
@@ -208,7 +208,7 @@ def _base_of_stat(partition: str, stat: WriteStat) -> BaseFile | None:
 
 def _log_of_stat(partition: str, stat: WriteStat) -> LogFile | None:
     """Return the log file of a write stat; None for another file."""
-    name = (stat.path or "").rsplit("/", 1)[-1]
+    name = file_name_of(stat.path)
     parsed = parse_log_name(name)
     if parsed is None:
         return None

@@ -22,7 +22,7 @@ from pyhudi.config.actions import (
     LOG_COMPACTION,
     ROLLBACK,
 )
-from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_log_name
 from pyhudi.config.metadata_names import (
     FILES,
     FOLDER,
@@ -299,7 +299,7 @@ def _leftover_log_files(
             if parse_log_name(name) is not None:
                 yield (path or NO_PATH, name, 0, True)
         paths = {*part["rollbackLogFiles"], *part["logFilesFromFailedCommit"]}
-        for name in sorted(path.rsplit("/", 1)[-1] for path in paths):
+        for name in sorted(file_name_of(path) for path in paths):
             file = storage.head(f"{path}/{name}" if path else name)
             if file is not None:
                 yield (path or NO_PATH, name, file.size, False)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi.config import property_names as names
+from pyhudi.config.file_names import file_name_of
 from pyhudi.config.metadata_names import FILES, NO_PATH
 from pyhudi.metadata.index_definitions import change_definitions
 from pyhudi.metadata.partition_types.registry import in_order
@@ -56,7 +57,7 @@ def file_deletions(rollback: Rollback) -> Iterator[tuple[str, str, int, bool]]:
 
 def names_of_deleted_files(part: Mapping[str, Any]) -> Iterator[str]:
     """Return names of the files that a rollback deletes in one partition."""
-    return (file.rsplit("/", 1)[-1] for file in part["successDeleteFiles"])
+    return (file_name_of(file) for file in part["successDeleteFiles"])
 
 
 def drop_indexes(table: TableSnapshot) -> TableSnapshot:

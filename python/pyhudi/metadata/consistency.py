@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pyhudi.config.actions import DELTA_COMMIT, LOG_COMPACTION
-from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_log_name
 from pyhudi.config.metadata_names import FOLDER, REBUILD_HINT
 from pyhudi.errors import CorruptTable, HistoryUnavailable
 from pyhudi.metadata.new_file_groups import FIRST_LOG_TOKEN
@@ -150,7 +150,7 @@ def check_files(metadata: Timeline, partition: str, present: Mapping[str, tuple[
             group = stat.file_id
             if group in base_times and not _may_apply(metadata, instant, (base_times[group],)):
                 continue
-            name = (stat.path or "").rsplit("/", 1)[-1]
+            name = file_name_of(stat.path)
             if name not in present and was_rolled_back(metadata, instant.requested):
                 # Its writer stalled between its last check and its last file. It rolls that back,
                 # unless it has failed since.

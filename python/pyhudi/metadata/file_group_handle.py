@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyhudi import _native
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
@@ -27,11 +27,11 @@ class FileGroupHandle:
     @property
     def instants(self) -> Iterator[str]:
         """Return the instants in the names of its files."""
-        base = None if self.base is None else parse_base_name(_name(self.base), "hfile")
+        base = None if self.base is None else parse_base_name(file_name_of(self.base), "hfile")
         if base is not None:
             yield base.instant
         for path in self.logs:
-            log = parse_log_name(_name(path))
+            log = parse_log_name(file_name_of(path))
             if log is not None:
                 yield log.instant
 
@@ -77,7 +77,3 @@ def open_groups(groups: Sequence[FileGroupHandle]) -> _native.MetadataPartition:
         valid_instants=first.valid_instants,
         timeline_start=first.timeline_start,
     )
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]

@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 
 import pyarrow as pa
 
+from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.query.row_pairing import MatchTask, image_schema, plan_side
 from pyhudi.schema.predicates import Where
@@ -120,7 +121,7 @@ class ChangeFiles:
             return None
         if stat.cdc_stats:
             return "as_is", self._lookups(instant, partition, stat)
-        if stat.path.rsplit("/", 1)[-1].startswith("."):
+        if file_name_of(stat.path).startswith("."):
             return "log_file", self._log_file_task(instant, partition, stat)
         if operation.upper() in _DELETES and stat.num_deletes and not stat.num_writes:
             before = self._older_base(instant, partition, stat)
@@ -201,7 +202,7 @@ class ChangeFiles:
 
     def _log_file_task(self, instant: Instant, partition: str, stat: WriteStat) -> MatchTask:
         """Return the slice of a log file, without and with the commit's changes."""
-        current = str(stat.path).rsplit("/", 1)[-1]
+        current = file_name_of(str(stat.path))
         group = self._view.groups.get((partition, stat.file_id))
         listed = {log.name: log for log in (group.logs if group else ())}
         # The group's change logs of base files are among them.

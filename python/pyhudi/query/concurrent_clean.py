@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from pyhudi.config.actions import CLEAN, RESTORE, ROLLBACK
+from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import HistoryUnavailable, HudiError, MissingFile, without_hint
 from pyhudi.slices.cleaned_files import was_never_committed
 from pyhudi.slices.missing_files import explain_missing_file
@@ -31,7 +32,7 @@ def detect_concurrent_clean(items: Iterable[Item], table: TableSnapshot) -> Iter
     try:
         yield from items
     except MissingFile as error:
-        remover = _find_remover(table, (error.file or "").rsplit("/", 1)[-1])
+        remover = _find_remover(table, file_name_of(error.file))
         if remover is None:
             raise explain_missing_file(error, table.config, table.timeline.uncut) from error
         msg = f"{remover} removed files of the snapshot being read: {without_hint(error)}"

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config.actions import COMMIT_ACTIONS, Instant
 from pyhudi.config.bounded_json import MAX_SCHEMA, parse_json
-from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.file_names import file_name_of, parse_base_name
 from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, SchemaMismatch, UnsupportedTableFeature
@@ -239,7 +239,7 @@ def _schema_of_file(storage: Storage, path: str) -> str | None:
 
     if not storage.exists(path):
         return None
-    if parse_base_name(path.rsplit("/", 1)[-1]) is not None:
+    if parse_base_name(file_name_of(path)) is not None:
         return _native.base_file_schema(storage.native, path)[0]
     headers = (block["header"] for block in _native.log_blocks(storage.native, path))
     schemas = [header["SCHEMA"] for header in headers if header.get("SCHEMA")]

@@ -24,7 +24,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
-from pyhudi.config.file_names import parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_log_name
 from pyhudi.services.clean_policy import Retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -182,7 +182,7 @@ class _RequiredFiles:
             key, base = (partition, planned["fileId"]), planned["baseInstantTime"]
             self.planned_from[key] = min(base, self.planned_from.get(key, base))
         paths = (planned.get("dataFilePath"), *(planned.get("deltaFilePaths") or ()))
-        self._planned |= {(partition, path.rsplit("/", 1)[-1]) for path in paths if path}
+        self._planned |= {(partition, file_name_of(path)) for path in paths if path}
 
     @cached_property
     def _saved(self) -> set[tuple[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from pyhudi.config.actions import Instant
+from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import retryable_conflict
 from pyhudi.slices.clustering_plan import new_buckets
 from pyhudi.slices.file_system_view import FileSystemView
@@ -31,7 +32,7 @@ def find_change_since(table: TableSnapshot, instant: Instant) -> str:
     record = timeline.plan(instant) or {}
     planned = {
         (slice_["partitionPath"] or "", slice_["fileId"]): {
-            path.rsplit("/", 1)[-1]
+            file_name_of(path)
             for path in (slice_.get("dataFilePath") or "", *(slice_.get("deltaFilePaths") or ()))
         }
         for slice_ in records_of_plan(record)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPACTION
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.property_names import PENDING_OPERATION
 from pyhudi.engine.local import choose_engine
 from pyhudi.engine.protocol import Attempt
@@ -201,7 +201,7 @@ def _find_late_log_files(
         if commit.requested < planned:
             continue
         for stat in table.timeline.commit_metadata(commit).write_stats:
-            name = (stat.path or "").rsplit("/", 1)[-1]
+            name = file_name_of(stat.path)
             log = parse_log_name(name)
             if log is not None and not log.suffix:
                 key = (stat.partition_path or "", log.file_id, log.instant)
@@ -214,7 +214,7 @@ def _add_log_files(
 ) -> dict[str, Any]:
     """Return an operation of a plan with these log files in its slice."""
     paths = list(operation.get("deltaFilePaths") or ())
-    named_logs = {path.rsplit("/", 1)[-1] for path in paths}
+    named_logs = {file_name_of(path) for path in paths}
     key = (operation["partitionPath"] or "", operation["fileId"], operation["baseInstantTime"])
     return {
         **operation,

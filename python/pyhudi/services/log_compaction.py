@@ -15,6 +15,7 @@ from itertools import chain
 
 from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant
 from pyhudi.config.compaction_options import LogCompactionOptions
+from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import UnsupportedTableFeature, retryable_conflict
 from pyhudi.schema import commit_schema
 from pyhudi.services.archiving import since_compaction
@@ -154,7 +155,7 @@ def _count_new_logs(logs: Sequence[LogFile], last: str | None) -> int:
 def _newest_compacted_logs(timeline: Timeline) -> dict[GroupKey, str]:
     """Return the newest compacted log file of each file group."""
     return {
-        (stat.partition_path or "", stat.file_id): (stat.path or "").rsplit("/", 1)[-1]
+        (stat.partition_path or "", stat.file_id): file_name_of(stat.path)
         for _, metadata in _log_compactions(timeline)
         for stat in metadata.write_stats
     }

@@ -14,7 +14,12 @@ from typing import Any
 
 from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import CLEAN, COMMIT, REPLACE_COMMIT, State
-from pyhudi.config.file_names import CDC_SUFFIX, parse_base_name, parse_log_name
+from pyhudi.config.file_names import (
+    CDC_SUFFIX,
+    file_name_of,
+    parse_base_name,
+    parse_log_name,
+)
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
@@ -127,7 +132,7 @@ class _Written:
     @cached_property
     def _names(self) -> set[str]:
         commits = map(self._timeline.commit_metadata, self._timeline.commits)
-        return {_name(path) for metadata in commits for path in metadata.paths}
+        return {file_name_of(path) for metadata in commits for path in metadata.paths}
 
 
 def was_cleaned(timeline: Timeline, name: str) -> bool:
@@ -184,11 +189,11 @@ def files_of_plan(plan: Mapping[str, Any]) -> dict[str, list[str]]:
     """
     names_by_partition: dict[str, list[str]] = {}
     for partition, paths in (plan.get("filesToBeDeletedPerPartition") or {}).items():
-        names_by_partition.setdefault(partition, []).extend(map(_name, paths))
+        names_by_partition.setdefault(partition, []).extend(map(file_name_of, paths))
     for partition, infos in (plan.get("filePathsToBeDeletedPerPartition") or {}).items():
         inside = [info for info in infos if not info.get("isBootstrapBaseFile")]
         names_by_partition.setdefault(partition, []).extend(
-            _name(info["filePath"]) for info in inside
+            file_name_of(info["filePath"]) for info in inside
         )
     return names_by_partition
 
@@ -233,11 +238,7 @@ def _files_of_record(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield partition paths and names of the files that a clean has removed."""
     for partition, part in (record.get("partitionMetadata") or {}).items():
         for path in part["successDeleteFiles"]:
-            yield partition, _name(path)
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+            yield partition, file_name_of(path)
 
 
 def _group(name: str) -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.config.clustering_options import LAYOUT, RUN_PACKAGE, SORT_COLUMNS, Layout
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices.compaction_plan import io_metrics, source_uri
@@ -261,8 +261,8 @@ def _check_class(name: str) -> None:
 def _operation(slice_: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a slice of a plan to the format of a compaction's plan."""
     data, logs = slice_.get("dataFilePath") or None, slice_.get("deltaFilePaths") or ()
-    base = parse_base_name(data.rsplit("/", 1)[-1]) if data else None
-    names = (parse_log_name(path.rsplit("/", 1)[-1]) for path in logs)
+    base = parse_base_name(file_name_of(data)) if data else None
+    names = (parse_log_name(file_name_of(path)) for path in logs)
     instants = [log.instant for log in names if log is not None]
     return {
         "partitionPath": slice_.get("partitionPath"),

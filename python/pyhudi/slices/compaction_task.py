@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyhudi import _native
-from pyhudi.config.file_names import base_file_name, log_file_name
+from pyhudi.config.file_names import base_file_name, file_name_of, log_file_name
 from pyhudi.engine.protocol import Attempt
 from pyhudi.slices import markers, write_base
 from pyhudi.slices.compaction_plan import CompactTask
@@ -123,5 +123,5 @@ def _log_stat(merged: FileSlice, written: _native.LogFile, version: int) -> Writ
         log_version=version,
         log_offset=0,
         base_file="",
-        log_files=(written.path.rsplit("/", 1)[-1],),
+        log_files=(file_name_of(written.path),),
     )

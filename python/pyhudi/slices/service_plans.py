@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyhudi.config.actions import CLUSTERING, COMPACTION, LOG_COMPACTION, REPLACE_COMMIT
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CorruptTable, MissingFile
 from pyhudi.schema.table_schema import table_schema
@@ -120,7 +120,7 @@ def _find_file(storage: Storage, partition: str, path: str) -> tuple[str, int]:
         msg = f"{file_path} is missing, but the plan of a table service needs it"
         hint = f"rollback() cancels a plan with lost files. {GO_ON}"
         raise MissingFile(msg, file=file_path, hint=hint)
-    return file_path.rsplit("/", 1)[-1], entry.size
+    return file_name_of(file_path), entry.size
 
 
 def _path(partition: str, path: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypedDict
 import pyarrow as pa
 
 from pyhudi import _native
-from pyhudi.config.file_names import base_file_name
+from pyhudi.config.file_names import base_file_name, file_name_of
 from pyhudi.config.meta_columns import FILE_NAME, RECORD_KEY
 from pyhudi.config.write_options import BloomType, Codec
 from pyhudi.engine.protocol import Attempt
@@ -178,7 +178,7 @@ def store_base_file(target: WriteTarget, path: str, rows: _Reader) -> _native.Ba
 
 
 def _file_name(target: WriteTarget, path: str) -> str | None:
-    return None if target.virtual_keys else path.rsplit("/", 1)[-1]
+    return None if target.virtual_keys else file_name_of(path)
 
 
 def rewrite_base_file(

@@ -233,16 +233,14 @@ def chunks(batches: Iterable[pa.RecordBatch], size: int = CHUNK_BYTES) -> Iterat
         yield pa.Table.from_batches(chunk)
 
 
-def key_chunks(
-    batches: Iterable[pa.RecordBatch], column: str, size: int = CHUNK_BYTES
-) -> Iterator[pa.Table]:
+def key_chunks(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[pa.Table]:
     """Yield tables as `chunks` does, of sorted rows: equal values of the column stay together."""
     chunk: list[pa.RecordBatch] = []
     chunk_bytes = 0
     for batch in batches:
         chunk.append(batch)
         chunk_bytes += batch.nbytes
-        if chunk_bytes < size:
+        if chunk_bytes < CHUNK_BYTES:
             continue
         table = pa.Table.from_batches(chunk)
         values = table.column(column)

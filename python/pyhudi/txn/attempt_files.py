@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from pyhudi.config.actions import ROLLBACK, Instant
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.slices import markers
 from pyhudi.slices.listing import walk_partitions
 from pyhudi.slices.log_blocks import block_instants, is_torn
@@ -38,7 +38,7 @@ def remove_files_after_rollback(
     storage, paths_to_keep, paths = table.storage, log_files_to_keep(timeline, instant), {*written}
     marked = {marker.path for marker in markers.read_all(storage, instant) or ()}
     # Before table version 8, other writers may have appended to log files with another instant.
-    own_paths = {path for path in marked if f"_{instant}." in path.rsplit("/", 1)[-1]}
+    own_paths = {path for path in marked if f"_{instant}." in file_name_of(path)}
     own_paths |= {
         path
         for path in marked - own_paths - paths_to_keep
@@ -104,7 +104,7 @@ def files_after_rollback(
 
 
 def _may_belong_to(table: TableSnapshot, path: str, instant: str) -> bool:
-    name = path.rsplit("/", 1)[-1]
+    name = file_name_of(path)
     if _write_token(table, name, instant) is None:
         return False
     # Other writers append to log files whose names contain the instant of their slice.
@@ -165,7 +165,7 @@ def log_files_to_keep(timeline: Timeline, instant: str) -> set[str]:
     table.
     """
     to_roll_back = {
-        request.path(name.rsplit("/", 1)[-1])
+        request.path(file_name_of(name))
         for pending in timeline.pending(ROLLBACK)
         if (rollback.target_of(timeline, pending) or ("",))[0] == instant
         for request in rollback.read_plan(timeline, pending)
@@ -180,13 +180,13 @@ def _find_rolled_back_log_files(records: Iterable[rollback.Record]) -> set[str]:
     paths: set[str] = set()
     for record in records:
         for path, part in record["partitionMetadata"].items():
-            names = (name.rsplit("/", 1)[-1] for name in part.get("logFilesFromFailedCommit") or ())
+            names = (file_name_of(name) for name in part.get("logFilesFromFailedCommit") or ())
             paths |= {f"{path}/{name}" if path else name for name in names}
     return paths
 
 
 def _has_only_blocks_of(storage: Storage, path: str, instant: str) -> bool:
-    is_log = parse_log_name(path.rsplit("/", 1)[-1]) is not None
+    is_log = parse_log_name(file_name_of(path)) is not None
     if not is_log or not storage.exists(path) or is_torn(storage, path):
         return False
     return block_instants(storage, path) == [instant]

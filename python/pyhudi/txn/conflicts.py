@@ -33,7 +33,7 @@ from pyhudi.config.extra_metadata import (
     stream_batch,
     stream_batches_by_id,
 )
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.schema.table_schema import TableSchema, table_schema
@@ -266,7 +266,7 @@ def _groups_appended_to(config: TableConfig, metadata: CommitMetadata) -> FileGr
     rewritten: set[tuple[str, str]] = set()
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
-            is_log = parse_log_name((stat.path or "").rsplit("/", 1)[-1]) is not None
+            is_log = parse_log_name(file_name_of(stat.path)) is not None
             (logs if is_log else rewritten).add((partition, stat.file_id))
     return frozenset(logs - rewritten) - metadata.replaced
 

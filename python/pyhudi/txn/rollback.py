@@ -26,6 +26,7 @@ from pyhudi.config.actions import (
     State,
 )
 from pyhudi.config.file_names import (
+    file_name_of,
     is_partition_metadata,
     log_file_name,
     parse_base_name,
@@ -304,7 +305,7 @@ def _request(record: Mapping[str, Any]) -> RollbackRequest:
         partition=record["partitionPath"],
         file_id=record.get("fileId") or "",
         base_instant=record.get("latestBaseInstant") or "",
-        files=tuple(path.rsplit("/", 1)[-1] for path in files),
+        files=tuple(file_name_of(path) for path in files),
         log_blocks=dict(record.get("logBlocksToBeDeleted") or {}),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
-from pyhudi.config.file_names import parse_base_name, parse_log_name
+from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.slices import markers
@@ -44,7 +44,7 @@ class RollbackRequest:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all files. Hudi's plans contain full paths of log files."""
-        return (*self.files, *(name.rsplit("/", 1)[-1] for name in self.log_blocks))
+        return (*self.files, *(file_name_of(name) for name in self.log_blocks))
 
     def path(self, name: str) -> str:
         """Return the path of a file of the partition, relative to the table.
@@ -173,7 +173,7 @@ def requests_of_commit(
             if _instant(name) == target.requested
         ]
         for stat in stats:
-            name = (stat.path or "").rsplit("/", 1)[-1]
+            name = file_name_of(stat.path)
             log = parse_log_name(name)
             if log is None or log.instant == target.requested or name not in names:
                 continue

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.config.actions import CLEAN, SAVEPOINT, Instant
+from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -167,7 +168,7 @@ def _check_not_to_be_cleaned(timeline: Timeline, saved: Savepoint) -> None:
     for clean in timeline.pending(CLEAN):
         planned = (timeline.plan(clean) or {}).get("filePathsToBeDeletedPerPartition") or {}
         for path, files in planned.items():
-            names = {file["filePath"].rsplit("/", 1)[-1] for file in files}
+            names = {file_name_of(file["filePath"]) for file in files}
             if not names.isdisjoint(saved.files.get(path, ())):
                 msg = f"{clean} is about to delete files of {saved.instant}"
                 raise CommitConflict(msg, hint="Save a later commit.")

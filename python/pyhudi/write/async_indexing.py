@@ -34,6 +34,7 @@ from pyhudi.config.actions import (
     Instant,
     State,
 )
+from pyhudi.config.file_names import file_name_of
 from pyhudi.config.metadata_names import FILES, FOLDER
 from pyhudi.config.metadata_options import MetadataOptions
 from pyhudi.config.property_names import PENDING_OPERATION
@@ -439,7 +440,7 @@ def _groups(partition_build: PartitionBuild) -> list[FileGroup]:
     """Return file groups with their first log files, which the next version number follows."""
     target, groups = partition_build.target, []
     for number, file_id in enumerate(target.file_ids):
-        name = first_log_path(target, number).rsplit("/", 1)[-1]
+        name = file_name_of(first_log_path(target, number))
         log = LogFile(target.partition, name, file_id, target.instant, 1, FIRST_LOG_TOKEN, "", 0)
         slice_ = FileSlice(target.partition, file_id, target.instant, None, (log,))
         groups.append(FileGroup(slice_))

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.file_names import file_name_of
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import logger
 from pyhudi.config.table_config import TableConfig
@@ -119,7 +120,7 @@ def _error_of_lost_file(storage: Storage, error: MissingFile) -> MissingFile | N
     """Return the error for a lost file; None if a clean or a rollback has deleted it."""
     config = TableConfig.load(storage)
     timeline = Timeline.load(storage, config)
-    name = (error.file or "").rsplit("/", 1)[-1]
+    name = file_name_of(error.file)
     if was_never_committed(timeline, config.version, name) or was_cleaned(timeline, name):
         return None
     return explain_missing_file(error, config, timeline)

@@ -28,9 +28,8 @@ def rect(
     class_: str | None = None,
     title: str | None = None,
     radius: float | None = None,
-    dash: bool = False,
 ) -> Html:
-    """Return a box. dash: draw a dashed edge, which marks planned work."""
+    """Return a box."""
     return tag(
         "rect",
         *([] if title is None else [tag("title", title)]),
@@ -41,7 +40,6 @@ def rect(
         fill=color,
         class_=class_,
         rx=None if radius is None else at(radius),
-        style="stroke:currentColor;stroke-width:1.5;stroke-dasharray:3 2" if dash else None,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pyhudi.config.file_names import file_name_of
 from pyhudi.config.metadata_names import ALL_PARTITIONS, FILES, NO_PATH
 from pyhudi.metadata.file_group_handle import FileGroupHandle, handles_of
 from pyhudi.metadata.initial_records import InitialPartition, Source
@@ -93,13 +94,9 @@ def entries_of(metadata: CommitMetadata) -> Iterator[tuple[str, str, int, bool]]
         yield (ALL_PARTITIONS, key, 0, False)
         for stat in stats:
             if stat.path:
-                yield (key, _file_name(stat.path), stat.file_size_in_bytes, False)
+                yield (key, file_name_of(stat.path), stat.file_size_in_bytes, False)
             for path, size in (stat.cdc_stats or {}).items():
-                yield (key, _file_name(path), size, False)
-
-
-def _file_name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
+                yield (key, file_name_of(path), size, False)
 
 
 # --- files of a deleted partition -----------------------------------------------------------------

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from pyhudi import _native
 from pyhudi.cached_property import cached_property
-from pyhudi.config.file_names import parse_base_name
+from pyhudi.config.file_names import file_name_of, parse_base_name
 from pyhudi.config.metadata_names import COLUMN_STATS, PARTITION_STATS
 from pyhudi.config.metadata_options import (
     COLUMN_STATS_ENABLE,
@@ -419,7 +419,7 @@ def binary_columns(columns: pa.Schema) -> pa.Schema:
 def _new_bases(stats: Iterable[WriteStat]) -> Iterator[tuple[str, str]]:
     """Return file groups with a new base file, and its instant."""
     for stat in stats:
-        name = (stat.path or "").rsplit("/", 1)[-1]
+        name = file_name_of(stat.path)
         base = None if name.startswith(".") else parse_base_name(name)
         if base is not None:
             yield base.file_id, base.instant

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import threading
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,6 +20,13 @@ _EXTRA = "hive"
 def hive_types() -> Any:
     """Return the Thrift types of metastore requests. Raises `ConfigError` without the extra."""
     return extra("pymetastore.hive_metastore.ttypes", _EXTRA)
+
+
+def user_name() -> str:
+    """Return the user of the operating system, as Hudi does."""
+    with suppress(KeyError, OSError):
+        return getpass.getuser()
+    return "pyhudi"
 
 
 class HiveClient:

@@ -8,7 +8,6 @@ Source: `HiveMetastoreBasedLockProvider` (Hudi 0.15.0, 1.2.0).
 
 from __future__ import annotations
 
-import getpass
 import socket
 from contextlib import suppress
 from typing import Any
@@ -17,7 +16,7 @@ from pyhudi.clock import Clock
 from pyhudi.errors import StorageError, retryable_conflict
 from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.base import attempts
-from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types
+from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types, user_name
 from pyhudi.txn.renewal import Renewal
 
 
@@ -71,7 +70,7 @@ class HiveMetastoreLock:
         )
         request = types.LockRequest(
             component=[component],
-            user=_user(),
+            user=user_name(),
             hostname=socket.gethostname(),
             agentInfo="pyhudi",
         )
@@ -124,10 +123,3 @@ class HiveMetastoreLock:
     def holder(self) -> str:
         """Return the name of the lock."""
         return f"a holder of {self._name} in the Hive metastore at {self._uris}"
-
-
-def _user() -> str:
-    """Return the user of the operating system, as Hudi does."""
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return "pyhudi"
