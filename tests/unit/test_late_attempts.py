@@ -1,4 +1,7 @@
-"""A second attempt at a task that writes its file after the commit: on Spark, a lost executor's."""
+"""A second attempt at a task that writes its file after the commit: on Spark, a lost executor's.
+
+The attempt pauses after it created the marker of its file, or before that.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +18,29 @@ from pyhudi import LocalEngine
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
 from pyhudi.slices import markers
+from pyhudi.txn.late_files import removing_late_files
 from pyhudi.txn.pending_instant import PendingInstant
+from pyhudi.txn.transaction import Transaction
 
 WAIT = 30
 
 
 class LateEngine(LocalEngine):
-    """Runs the first task that creates a marker twice; one attempt pauses after its marker."""
+    """Runs the first task that creates a marker twice; one attempt pauses next to its marker."""
 
     def __init__(self) -> None:
         super().__init__(1)
+        self.has_marker_first = True
+        """Whether the attempt pauses after its marker."""
         self.error: Exception | None = None
         self._thread: threading.Thread | None = None
-        self._has_marker = threading.Event()
+        self._has_paused = threading.Event()
         self._may_go_on = threading.Event()
+
+    @property
+    def has_late_tasks(self) -> bool:
+        """Yes, the attempt."""
+        return True
 
     def run(
         self,
@@ -42,7 +54,7 @@ class LateEngine(LocalEngine):
             attempt = Attempt(0, stage, 77)
             self._thread = threading.Thread(target=self._run_late, args=(work, tasks[0], attempt))
             self._thread.start()
-            assert self._has_marker.wait(WAIT)
+            assert self._has_paused.wait(WAIT)
         return super().run(work, tasks, stage=stage, label=label)
 
     def end_late_attempt(self) -> None:
@@ -53,7 +65,7 @@ class LateEngine(LocalEngine):
 
     def _run_late(self, work: Any, task: Any, attempt: Attempt) -> None:
         try:
-            with markers.removing_late_files():
+            with removing_late_files():
                 work(task, attempt)
         except HudiError as error:
             self.error = error
@@ -61,7 +73,7 @@ class LateEngine(LocalEngine):
     def pause(self) -> None:
         """Pause in the late attempt only."""
         if threading.current_thread() is self._thread:
-            self._has_marker.set()
+            self._has_paused.set()
             self._may_go_on.wait(WAIT)
 
 
@@ -71,8 +83,11 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> LateEngine:
     create = markers.create
 
     def create_and_pause(*arguments: Any) -> None:
+        if not engine.has_marker_first:
+            engine.pause()
         create(*arguments)
-        engine.pause()
+        if engine.has_marker_first:
+            engine.pause()
 
     monkeypatch.setattr(markers, "create", create_and_pause)
     return engine
@@ -83,6 +98,7 @@ def data_files(base: Path) -> set[str]:
     return {str(file) for file in files if ".hoodie" not in file.parts}
 
 
+@pytest.mark.parametrize("has_marker_first", [True, False])
 @pytest.mark.parametrize(
     ("type_", "version", "key"),
     [("cow", 9, "b"), ("mor", 9, "b"), ("mor", 6, "b"), ("cow", 6, "c"), ("mor", 8, "c")],
@@ -91,10 +107,12 @@ def test_late_attempt_removes_its_file(
     type_: Literal["cow", "mor"],
     version: Literal[6, 8, 9],
     key: str,
+    has_marker_first: bool,
     engine: LateEngine,
     tmp_path: Path,
 ) -> None:
     """An update writes a base or a log file, an insert a base file."""
+    engine.has_marker_first = has_marker_first
     rows = pa.table({"id": ["a", "b"], "v": [1, 1]})
     base = tmp_path / "table"
     pyhudi.create_table(base, rows, key="id", order_by="v", type=type_, version=version)
@@ -103,15 +121,18 @@ def test_late_attempt_removes_its_file(
     engine.end_late_attempt()
     assert data_files(base) == committed
     assert "after the end of its write" in str(engine.error)
+    assert not [file for file in base.glob(".hoodie/.temp/**/*") if file.is_file()]
     rows = pyhudi.open_table(base).scan().to_arrow()
     assert dict(zip(*rows.to_pydict().values(), strict=True)) == {"a": 1, "b": 1, key: 2}
     assert pyhudi.open_table(base).check(deep=True).findings == ()
 
 
+@pytest.mark.parametrize("has_marker_first", [True, False])
 def test_commit_deletes_files_that_late_attempt_wrote_during_it(
-    engine: LateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    has_marker_first: bool, engine: LateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempt ends after the commit has deleted other attempts' files, before its markers."""
+    engine.has_marker_first = has_marker_first
     rows = pa.table({"id": ["a"], "v": [1]})
     base = tmp_path / "table"
     pyhudi.create_table(base, rows, key="id", order_by="v")
@@ -125,3 +146,39 @@ def test_commit_deletes_files_that_late_attempt_wrote_during_it(
     pyhudi.open_table(base, engine=engine).upsert(pa.table({"id": ["a"], "v": [2]}))
     assert engine.error is None
     assert pyhudi.open_table(base).check(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_next_writer_removes_files_that_late_attempt_wrote_during_rollback(
+    is_late: bool, engine: LateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt ends while the writer rolls its failed write back, or after that."""
+    engine.has_marker_first = False
+    rows = pa.table({"id": ["a"], "v": [1]})
+    base = tmp_path / "table"
+    pyhudi.create_table(base, rows, key="id", order_by="v")
+    before = data_files(base)
+    delete_unnamed_files = PendingInstant.delete_unnamed_files
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("fails")
+
+    def delete_and_end_attempt(*arguments: Any) -> None:
+        delete_unnamed_files(*arguments)
+        engine.end_late_attempt()
+
+    monkeypatch.setattr(Transaction, "_check_before_publish", fail)
+    if not is_late:
+        monkeypatch.setattr(PendingInstant, "delete_unnamed_files", delete_and_end_attempt)
+    with pytest.raises(RuntimeError, match="fails"):
+        pyhudi.open_table(base, engine=engine).upsert(pa.table({"id": ["a"], "v": [2]}))
+    engine.end_late_attempt()
+    monkeypatch.undo()
+    assert (engine.error is not None) == is_late
+    if is_late:
+        assert data_files(base) == before
+    pyhudi.open_table(base).upsert(pa.table({"id": ["b"], "v": [3]}))
+    assert pyhudi.open_table(base).check(deep=True).findings == ()
+    rows = pyhudi.open_table(base).scan().to_arrow()
+    assert dict(zip(*rows.to_pydict().values(), strict=True)) == {"a": 1, "b": 3}
+    assert not [*base.glob(".hoodie/.temp/*")]

@@ -95,6 +95,11 @@ class LocalEngine:
         """See `Engine.small_call_bytes`."""
         return SMALL_CALL_BYTES
 
+    @property
+    def has_late_tasks(self) -> bool:
+        """No: a call waits for its threads. See `Engine.has_late_tasks`."""
+        return False
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

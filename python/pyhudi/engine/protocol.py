@@ -71,6 +71,11 @@ class Engine(Protocol):
         """Bytes that a call may read and write to run on threads of the calling process."""
         ...
 
+    @property
+    def has_late_tasks(self) -> bool:
+        """Whether a task may go on after its call: on a lost machine, or as a slower copy."""
+        ...
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

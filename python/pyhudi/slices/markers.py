@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pyhudi.errors import CorruptTable, HudiError, UnsupportedTableFeature
+from pyhudi.errors import CorruptTable, UnsupportedTableFeature
 from pyhudi.storage.options import is_bucket
 from pyhudi.storage.storage import Entry, Storage
 
@@ -64,34 +64,36 @@ def create(storage: Storage, instant: str, marker: Marker) -> None:
     path = f"{folder(instant)}/{marker.path}{_INFIX}{marker.kind}"
     storage.put_if_absent(path, content)
     if (started := _STARTED.get()) is not None:
-        started.append((storage, path, marker.path))
+        started.append(StartedFile(storage, instant, path, marker.path))
 
 
-_STARTED: ContextVar[list[tuple[Storage, str, str]] | None] = ContextVar("started", default=None)
-"""In `removing_late_files`: storage, marker and data file of each file that was started."""
+@dataclass(frozen=True)
+class StartedFile:
+    """A data file of which this process has created the marker."""
+
+    storage: Storage
+    instant: str
+    marker_path: str
+    path: str
+
+    @property
+    def write(self) -> tuple[Storage, str]:
+        """The write to which it belongs."""
+        return self.storage, self.instant
+
+
+_STARTED: ContextVar[list[StartedFile] | None] = ContextVar("started", default=None)
 
 
 @contextmanager
-def removing_late_files() -> Iterator[None]:
-    """Remove the files of the block if their markers do not exist any more.
-
-    A task that its driver has given up can write a file after the write's end. The write has then
-    deleted the marker, so no writer would find the file. Raises `HudiError`.
-    """
-    started: list[tuple[Storage, str, str]] = []
+def recording_started() -> Iterator[list[StartedFile]]:
+    """Yield the files that the block starts, without those of writes that it ends."""
+    started: list[StartedFile] = []
     _STARTED.set(started)
-    late_paths = []
     try:
-        yield
+        yield started
     finally:
         _STARTED.set(None)  # not a token's reset: another thread may close a generator
-        for storage, marker_path, path in started:
-            if not storage.exists(marker_path):
-                storage.delete(path)
-                late_paths.append(path)
-    if late_paths:
-        msg = f"a task wrote {', '.join(late_paths)} after the end of its write"
-        raise HudiError(f"{msg}; the task removed what it wrote")
 
 
 def delete_all(storage: Storage, instant: str) -> None:
@@ -99,8 +101,7 @@ def delete_all(storage: Storage, instant: str) -> None:
     storage.delete_dir(folder(instant))
     if started := _STARTED.get():
         # This process ends the write, so its files are not late.
-        below = f"{folder(instant)}/"
-        started[:] = [file for file in started if not file[1].startswith(below)]
+        started[:] = [file for file in started if file.instant != instant]
 
 
 def instants_with_markers(storage: Storage) -> list[str]:

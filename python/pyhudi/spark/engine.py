@@ -66,6 +66,11 @@ class SparkEngine:
             hint = "Set a number of bytes; 0 runs everything on executors."
             raise ConfigError(f"{SMALL_CALL_OPTION} is {value!r}", hint=hint) from error
 
+    @property
+    def has_late_tasks(self) -> bool:
+        """Yes. See `Engine.has_late_tasks`."""
+        return True
+
     def run(
         self,
         work: Callable[[Task, Attempt], Result],

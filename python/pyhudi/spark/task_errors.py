@@ -22,8 +22,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyhudi.errors import HudiError
-from pyhudi.slices.markers import removing_late_files
 from pyhudi.spark.executor_environment import find_environment_error
+from pyhudi.txn.late_files import removing_late_files
 
 _DETAILS = re.compile(r"\nDetails: (\{[^\n]*\})")
 _NOTE = "In a Spark task on "

@@ -154,15 +154,23 @@ class PendingInstant:
             layout, table.storage, self.time, self.action, completion
         )
 
-    def delete_markers(self, unnamed_paths: Collection[str] = ()) -> None:
-        """Delete its markers, after it is complete or removed.
-
-        unnamed_paths: files that were deleted before. A late task may have written them since; from
-        now on it removes them itself (`markers.removing_late_files`).
-        """
+    def delete_markers(self) -> None:
+        """Delete its markers, after it is complete or removed."""
         markers.delete_all(self.table.storage, self.time)
-        if unnamed_paths:
-            self.table.storage.delete_all(unnamed_paths)
+
+    def delete_markers_of_commit(
+        self, named_paths: Collection[str], marked_paths: Collection[str]
+    ) -> None:
+        """Delete the markers of a complete instant, and files that late tasks wrote.
+
+        named_paths: those of the commit. marked_paths: those of the markers that it read before it
+        deleted unnamed files. A late task may have written files since; from now on it removes them
+        itself (`late_files.py`).
+        """
+        if self.table.engine.has_late_tasks:
+            marked_paths = {*marked_paths, *self.read_marked_paths()}
+        self.delete_markers()
+        self.table.storage.delete_all(path for path in marked_paths if path not in named_paths)
 
     def revert_to_requested(self, started_paths: Iterable[str] | None = None) -> None:
         """Delete the written files and make the instant requested again.

@@ -24,7 +24,7 @@ reader stops at the first block that is later than the last commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -269,8 +269,10 @@ class Transaction:
                     self._publish(completion, data)
             commit.completion = completion
             table.lock_manager.wait_out_clock_skew(began_ms)
-            unnamed_paths = {*marked_paths} - metadata.paths
-            self._run_post_commit_steps(current, commit, unnamed_paths)
+            delete_markers = self._pending.delete_markers_of_commit
+            self._run_post_commit_steps(
+                current, commit, partial(delete_markers, metadata.paths, marked_paths)
+            )
         return completion
 
     def _check_before_publish(
@@ -363,16 +365,13 @@ class Transaction:
         return None if commit is None else timeline.archive.commit_metadata(commit)
 
     def _run_post_commit_steps(
-        self, table: TableSnapshot, commit: Commit, unnamed_paths: Collection[str]
+        self, table: TableSnapshot, commit: Commit, delete_markers: Callable[[], None]
     ) -> None:
-        """Run the post-commit steps; a failure does not undo the commit.
-
-        unnamed_paths: see `PendingInstant.delete_markers`.
-        """
+        """Run the post-commit steps; a failure does not undo the commit."""
         for step in self._post_commit_steps:
             self._try(step)
         # Services would have to check a commit whose heartbeat is still there.
-        steps: list[Callable[[], None]] = [partial(self._pending.delete_markers, unnamed_paths)]
+        steps = [delete_markers]
         if self._heartbeat is not None:
             steps.insert(0, self._heartbeat.stop)
         self._table.storage.run_concurrently(*(partial(self._try, step) for step in steps))
@@ -387,8 +386,9 @@ class Transaction:
 
         started_paths: of all files that may have been started; None for those that markers name.
         """
-        self._pending.delete_unnamed_files(CommitMetadata(), started_paths)
-        self._pending.remove()
+        paths = self._pending.read_marked_paths() if started_paths is None else {*started_paths}
+        self._pending.delete_unnamed_files(CommitMetadata(), paths)
+        self._pending.remove(paths if self._table.engine.has_late_tasks else None)
         self._state = None
         if self._heartbeat is not None:
             self._heartbeat.stop()
