@@ -251,7 +251,7 @@ bench-spark: $(STAMPS)/bench-spark $(STAMPS)/oracle ## pyhudi on Spark compared 
 	.venv-bench-spark/bin/python benches/spark/compare.py $(BENCH_ARGS)
 
 .PHONY: bench-many-rows
-bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver of 1 GiB
+bench-many-rows: $(STAMPS)/bench-spark ## 20 million rows upserted with a driver of 1 GiB; BENCH_ARGS go to the program: --payload 1024 makes a table of 20 GB
 	.venv-bench-spark/bin/python benches/spark/many_rows.py build/bench/many-rows $(BENCH_ARGS)
 
 .PHONY: bench-lookups

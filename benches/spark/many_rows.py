@@ -1,12 +1,12 @@
-"""Upserts many rows with a small driver, and prints what each process took at most.
+"""Upserts many rows with a small driver, and prints the peak memory of each kind of process.
 
-    many_rows.py FOLDER [--rows 20000000] [--heap 1g]
+    many_rows.py FOLDER [--rows 20000000] [--heap 1g] [--payload 0] [--one-of 1] [--type cow]
 
-A cluster on this machine (`local-cluster`) has driver and executor in processes of their own. The
-table is made by a bulk_insert of all rows; an upsert then brings every row again with another
-value. Once a second the memory of the processes is looked at (Linux only): the driver's Python and
-JVM, the executor's JVM, and the greatest of its Python workers. Fails unless every row has the new
-value.
+A cluster on this machine (`local-cluster`) has driver and executor in processes of their own. A
+bulk_insert creates the table; an upsert then brings one of `--one-of` rows again with another
+value. With `--payload 1024`, 20 million rows make a table of 20 GB. Once a second the program reads
+the memory of the processes (Linux only): the driver's Python and JVM, the executor's JVM, and the
+largest of its Python workers. Fails unless exactly the upserted rows have the new value.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="of the table; emptied first")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--heap", default="1g", help="of the driver's JVM")
+    parser.add_argument("--payload", type=int, default=0, help="bytes per row that do not compress")
+    parser.add_argument("--one-of", type=int, default=1, help="upsert one of so many rows")
     parser.add_argument("--type", default="cow", choices=["cow", "mor"])
     given = parser.parse_args()
     shutil.rmtree(given.folder, ignore_errors=True)
     spark = _session(given.heap)
     watch = Watch()
     engine = SparkEngine(spark)
-    rows = _rows(spark, given.rows, 1)
+    rows = _rows(spark, given, 1)
     table = pyhudi.create_table(
         str(given.folder),
         rows.limit(0),
@@ -55,16 +57,32 @@ def main() -> None:
         engine=engine,
     )
     _timed(watch, "bulk_insert", lambda: table.bulk_insert(rows))
-    _timed(watch, "upsert", lambda: table.refresh().upsert(_rows(spark, given.rows, 2)))
-    found = read(spark, str(given.folder), columns=["v"]).groupBy("v").count().collect()
-    assert [(row["v"], row["count"]) for row in found] == [(2, given.rows)], found
+    size = sum(file.stat().st_size for file in given.folder.rglob("*.parquet"))
+    print(json.dumps({"table MiB": size >> 20}), flush=True)
+    changed = _rows(spark, given, 2, given.one_of)
+    _timed(watch, "upsert", lambda: table.refresh().upsert(changed))
+    found: dict[int, int] = {}
+
+    def count() -> None:
+        frame = read(spark, str(given.folder), columns=["v"])
+        found.update(row.asDict().values() for row in frame.groupBy("v").count().collect())
+
+    _timed(watch, "count by value", count)
+    new = -(-given.rows // given.one_of)
+    expected = {2: new, 1: given.rows - new} if given.one_of > 1 else {2: new}
+    assert found == expected, found
     spark.stop()
     shutil.rmtree(given.folder)
 
 
-def _rows(spark: SparkSession, count: int, value: int) -> DataFrame:
-    number = sf.col("id")
-    return spark.range(0, count, 1, 16).select(
+def _rows(spark: SparkSession, given: argparse.Namespace, value: int, one_of: int = 1) -> DataFrame:
+    number, count = sf.col("id"), given.rows
+    digests = [
+        sf.unhex(sf.sha2(sf.concat(number.cast("string"), sf.lit(f"-{part}")), 512))
+        for part in range(given.payload // 64)
+    ]
+    payload = [sf.concat(*digests).alias("payload")] if digests else []
+    return spark.range(0, count, one_of, 16).select(
         sf.concat(sf.lit("key-"), sf.lpad((number * 7919 % count).cast("string"), 12, "0")).alias(
             "id"
         ),
@@ -72,6 +90,7 @@ def _rows(spark: SparkSession, count: int, value: int) -> DataFrame:
         sf.lit(value).cast("long").alias("v"),
         sf.xxhash64(number, sf.lit(value)).alias("a"),
         sf.rand(value).alias("b"),
+        *payload,
     )
 
 
@@ -85,7 +104,7 @@ def _timed(watch: Watch, step: str, act: Callable[[], object]) -> None:
 
 
 class Watch:
-    """The greatest resident size of each kind of process, looked at once a second."""
+    """The peak resident size of each kind of process, read once a second."""
 
     def __init__(self) -> None:
         self.peaks: dict[str, int] = {}
