@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
+    from pyhudi.txn.operation_metrics import StageMetrics
     from pyhudi.txn.result import WriteResult
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "Scan",
     "SchemaMismatch",
     "Split",
+    "StageMetrics",
     "Step",
     "StorageError",
     "TableNotFound",
@@ -114,6 +116,7 @@ _MODULES = {
     "Merge": "api.merge_builder",
     "Scan": "api.scan",
     "Split": "api.splits",
+    "StageMetrics": "txn.operation_metrics",
     "Step": "engine.protocol",
     "WriteResult": "txn.result",
     "__version__": "_native",

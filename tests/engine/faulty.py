@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.engine.protocol import Attempt, Engine, Result, Task
+from pyhudi.engine.protocol import Attempt, Engine, Result, Task, Watcher
 
 Work = Callable[..., Any]
 
@@ -69,6 +69,14 @@ class FaultyEngine:
     def __init__(self, inner: Engine, fault: Callable[[Work], Work]) -> None:
         self.inner = inner
         self.fault = fault
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """Whatever the engine below says."""
+        return self.inner.watcher
+
+    def with_watcher(self, watcher: Watcher) -> FaultyEngine:
+        return FaultyEngine(self.inner.with_watcher(watcher), self.fault)
 
     def run(
         self,

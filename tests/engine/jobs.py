@@ -51,6 +51,13 @@ def who(_task: Any, attempt: Attempt) -> Attempt:
     return attempt
 
 
+def wait_for_own_file(job: Job, attempt: Attempt) -> int:
+    """Go on once the folder has a file with the name of the task's number."""
+    while not Path(job.folder, str(attempt.task)).exists():
+        time.sleep(0.01)
+    return attempt.task
+
+
 def fail(error: Exception, _attempt: Attempt) -> None:
     raise error
 

@@ -6,14 +6,14 @@ it wrote. On Spark they are real: its scheduler runs the task again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pyhudi.engine.protocol import Attempt
+from pyhudi.engine.protocol import Attempt, Step
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, StorageError
 from tests.engine import jobs
 from tests.engine.conftest import Bench
@@ -226,6 +226,60 @@ class TestExchange:
         with pytest.raises(DiedError, match="after writing"):
             engine.exchange(bench.rows(routed(["a"])), "to", work)
         assert leftovers(tmp_path, [])
+
+
+class StepWatcher:
+    """Keeps what an engine tells it, and calls a function with each step."""
+
+    title = "pyhudi test of trips"
+    needs_steps = True
+
+    def __init__(self, on_step: Callable[[Step], object] = bool) -> None:
+        self.on_step = on_step
+        self.steps: list[Step] = []
+        self.ended: list[tuple[str, int, int]] = []
+
+    def begin(self, label: str, total: int) -> None:
+        self.step(Step(label, 0, total))
+
+    def step(self, step: Step) -> None:
+        self.steps.append(step)
+        self.on_step(step)
+
+    def end(self, label: str, tasks: int, results: Sequence[Any]) -> None:
+        self.ended.append((label, tasks, len(results)))
+
+
+class TestWatcher:
+    def test_run_reports_each_finished_task(self, bench: Bench, tmp_path: Path) -> None:
+        """A task ends when the step of the one before it was reported."""
+        watcher = StepWatcher(lambda step: jobs.leave(str(tmp_path), str(step.finished)))
+        engine = bench.engine.with_watcher(watcher)
+        engine.run(jobs.wait_for_own_file, [Job(str(tmp_path), "wait")] * 4, label="wait")
+        assert watcher.steps == [Step("wait", finished, 4) for finished in range(5)]
+        assert watcher.ended == [("wait", 4, 4)]
+        assert bench.engine.watcher is None
+
+    def test_exchange_reports_begin_and_end(self, bench: Bench) -> None:
+        watcher = StepWatcher()
+        rows = bench.rows(routed(["a", "b", "a"]))
+        bench.engine.with_watcher(watcher).exchange(rows, "to", jobs.write_group, label="write")
+        first, last = watcher.steps[0], watcher.steps[-1]
+        assert (first.finished, {step.label for step in watcher.steps}) == (0, {"write"})
+        assert last.finished == last.total >= 2
+        assert watcher.ended == [("write", 2, 2)]
+
+    @pytest.mark.parametrize("finished", [0, 1])
+    def test_failure_of_watcher_ends_run(self, bench: Bench, tmp_path: Path, finished: int) -> None:
+        def stop(step: Step) -> None:
+            if step.finished == finished:
+                raise LookupError("stopped by its watcher")
+
+        watcher = StepWatcher(stop)
+        tasks = [Job(str(tmp_path), f"f{n}") for n in range(4)]
+        with pytest.raises(LookupError, match="stopped by its watcher"):
+            bench.engine.with_watcher(watcher).run(jobs.write, tasks, label="write")
+        assert not watcher.ended
 
 
 def test_write_token_matches_hudi_format() -> None:

@@ -17,6 +17,7 @@ SHIPPED = (
     "tests.spark.arrow",
     "tests.spark.contract_bench",
     "tests.spark.test_engine",
+    "tests.spark.test_job_watch",
     "tests.spark.test_types",
     "tests.spark.test_write_frames",
 )

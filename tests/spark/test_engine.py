@@ -60,7 +60,7 @@ def test_run_fails_if_process_always_dies(engine: SparkEngine) -> None:
 
 def test_run_label_describes_job_and_is_reset(engine: SparkEngine, spark: SparkSession) -> None:
     seen = engine.run(describe, [1], label="looking around")
-    assert seen == ["looking around"]
+    assert seen == ["pyhudi: looking around"]
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
 
 

@@ -532,11 +532,27 @@ def test_results_contain_bytes_read_and_duration(tmp_path: Path) -> None:
     assert result.duration_ms >= 0
 
 
+def test_metrics_contain_work_by_stage(tmp_path: Path) -> None:
+    table = TABLE.make(tmp_path / "t")
+    result = table.upsert(TABLE.rows("by", v=2))
+    by_stage = {metrics.stage: metrics for metrics in result.metrics}
+    assert list(by_stage)[-2:] == ["write files", "write metadata"]
+    written = by_stage["write files"]
+    assert (written.tasks, written.files_written) == (2, result.files_written)
+    assert written.bytes_written == result.bytes_written
+    assert written.rows_written == 4  # the rows of both files, with those that stayed the same
+    assert by_stage["write metadata"].files_written > 0
+    table.upsert(TABLE.rows("by", v=3))
+    cleaned = {metrics.stage: metrics for metrics in table.clean(retain=1).metrics}
+    assert cleaned.keys() == {"delete files", "write metadata"}
+    assert cleaned["delete files"].files_written == 0
+
+
 def test_progress_reports_each_step(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     steps: list[pyhudi.Step] = []
-    result = table.upsert(TABLE.rows("by", v=2), progress=steps.append)
-    written = [step for step in steps if result.instant in step.label]
+    table.upsert(TABLE.rows("by", v=2), progress=steps.append)
+    written = [step for step in steps if step.label == "write files"]
     assert [(step.finished, step.total) for step in written] == [(0, 2), (1, 2), (2, 2)]
     table.upsert(TABLE.rows("by", v=3), progress=True)
     assert values(table) == {"a": 1, "b": 3, "y": 3, "z": 1}

@@ -1,4 +1,4 @@
-"""The table that a method uses for one call: it reports progress and adds commit metadata.
+"""The table that a method uses for one call: it is watched, and adds commit metadata.
 
 A callback gets every step: the finished tasks and the number of
 tasks of each engine call. `True` draws a bar in a terminal if `rich` is installed.
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TypeAlias
 
 from pyhudi.clock import SystemClock
 from pyhudi.config.extra_metadata import with_commit_id, with_entries
 from pyhudi.config.table_config import TableConfig
-from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Step
 from pyhudi.table.participants import CommitParticipant
+from pyhudi.txn.operation_metrics import OperationWatcher
 from pyhudi.write.write_context import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
@@ -51,25 +51,19 @@ def with_commit_metadata(
 
 
 @contextmanager
-def with_progress(table: WritableTable, progress: Progress) -> Iterator[WritableTable]:
-    """Yield the table for one method, and show the method's progress while the block runs.
+def watch_operation(
+    table: WritableTable, title: str, progress: Progress = False
+) -> Iterator[tuple[WritableTable, OperationWatcher]]:
+    """Yield the table for one method, and the watcher that has the method's metrics.
 
-    Engines of other processes report no progress.
-
-    progress: whether to draw a bar, or a function that gets a `Step` when an engine call begins and
-    whenever one of its tasks is finished, one call at a time. An error of the function ends the
-    method.
+    title: the operation and the table's name: "upsert of trips". progress: whether to draw a bar
+    while the block runs, or a function that gets a `Step` when an engine call begins and whenever
+    tasks of it are finished, one call at a time. An error of the function ends the method.
     """
-    engine = table.engine
-    if progress is False or not isinstance(engine, LocalEngine):
-        yield table
-        return
-    if progress is not True:
-        yield replace(Handle.of(table, SystemClock()), engine=engine.with_progress(progress))
-        return
-    with _bar() as report:
-        reporting = engine if report is None else engine.with_progress(report)
-        yield replace(Handle.of(table, SystemClock()), engine=reporting)
+    with nullcontext(progress or None) if progress is not True else _bar() as report:
+        watcher = OperationWatcher(f"pyhudi {title}", report)
+        engine = table.engine.with_watcher(watcher)
+        yield replace(Handle.of(table, SystemClock()), engine=engine), watcher
 
 
 @contextmanager
@@ -90,8 +84,9 @@ def _bar() -> Iterator[Report | None]:
 
         def show(step: Step) -> None:
             if step.label not in bar_tasks:
-                bar_tasks[step.label] = int(bar.add_task(step.label, total=step.total))
+                # Without a total, the bar shows that the number of tasks is not known yet.
+                bar_tasks[step.label] = int(bar.add_task(step.label, total=step.total or None))
             task = bar.tasks[bar_tasks[step.label]].id
-            bar.update(task, completed=step.finished, total=step.total)
+            bar.update(task, completed=step.finished, total=step.total or None)
 
         yield show

@@ -67,10 +67,9 @@ class ServiceOperations(TableHandle):
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - not needed for reading
 
         bound = Budget.of(budget)
-        with with_progress(self._writable(), progress) as table:
+        with self._watch("maintenance", progress) as (table, _):
             if every is not None:
                 maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory_limit)
             result = maintain(table, bound, memory_limit=memory_limit, dry_run=dry_run)
@@ -169,7 +168,6 @@ class ServiceOperations(TableHandle):
                 opened as of an earlier time.
         """
         from pyhudi.admin.run_service import compact  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
         from pyhudi.config.compaction_options import (  # noqa: PLC0415 - as above
             CompactionOptions,
             strategies_of,
@@ -183,10 +181,10 @@ class ServiceOperations(TableHandle):
         request = CompactionRequest(
             schedule=schedule, execute=execute, instant=instant, memory_limit=memory_limit
         )
-        with with_progress(handle, progress) as table:
+        with self._watch("compaction", progress, handle) as (table, watcher):
             result = compact(table, request, options, partitions=partitions, dry_run=dry_run)
         self._reload()
-        return result
+        return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
     def log_compact(
@@ -230,7 +228,6 @@ class ServiceOperations(TableHandle):
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import log_compact  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
         from pyhudi.config.compaction_options import (  # noqa: PLC0415 - as above
             LogCompactionOptions,
         )
@@ -243,10 +240,10 @@ class ServiceOperations(TableHandle):
         if min_log_files is not None:
             options = replace(options, min_log_files=min_log_files)
         request = LogCompactionRequest(schedule=schedule, execute=execute)
-        with with_progress(handle, progress) as table:
+        with self._watch("log compaction", progress, handle) as (table, watcher):
             result = log_compact(table, request, options, partitions=partitions, dry_run=dry_run)
         self._reload()
-        return result
+        return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
     def cluster(
@@ -303,7 +300,6 @@ class ServiceOperations(TableHandle):
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
         from pyhudi.admin.run_service import cluster  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
         from pyhudi.config.clustering_options import (  # noqa: PLC0415 - as above
             ClusteringOptions,
             layout_of,
@@ -316,7 +312,7 @@ class ServiceOperations(TableHandle):
             columns = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
             options = replace(options, sort_columns=columns)
         request = ClusteringRequest(schedule, execute, layout=layout_of(layout))
-        with with_progress(handle, progress) as table:
+        with self._watch("clustering", progress, handle) as (table, watcher):
             result = cluster(
                 table,
                 request,
@@ -326,7 +322,7 @@ class ServiceOperations(TableHandle):
                 dry_run=dry_run,
             )
         self._reload()
-        return result
+        return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
     def clean(
@@ -362,15 +358,14 @@ class ServiceOperations(TableHandle):
             UnsupportedTableFeature: pyhudi does not write to the table.
         """
         from pyhudi.admin.run_service import clean  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_progress  # noqa: PLC0415 - as above
         from pyhudi.config.retention_options import CleanOptions  # noqa: PLC0415 - as above
 
         handle = self._writable()
         options = CleanOptions.of(handle.options).keeping(policy, retain)
-        with with_progress(handle, progress) as table:
+        with self._watch("cleaning", progress, handle) as (table, watcher):
             result = clean(table, options, dry_run=dry_run)
         self._reload()
-        return result
+        return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
     def archive(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.background_services import RunServices
     from pyhudi.api.progress import Progress
     from pyhudi.query.key_reader import KeyReaders
+    from pyhudi.txn.operation_metrics import OperationWatcher
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.idempotency import SearchedCommits
     from pyhudi.write.write_context import WritableTable
@@ -195,7 +196,7 @@ class TableHandle:
     ) -> WriteResult:
         """Run a write operation, retried on conflicts, and the services that follow a commit."""
         from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - not needed for reading
-        from pyhudi.api.progress import with_commit_metadata, with_progress  # noqa: PLC0415 - as above
+        from pyhudi.api.progress import with_commit_metadata  # noqa: PLC0415 - as above
         from pyhudi.config.options import ServiceOptions  # noqa: PLC0415 - as above
         from pyhudi.txn.post_commit import warn_on_failure  # noqa: PLC0415 - as above
         from pyhudi.write.conflict_retries import retry_on_conflict  # noqa: PLC0415 - as above
@@ -209,12 +210,15 @@ class TableHandle:
                 earlier = find_commit_by_id(handle, commit_id, searched=self._searched)
                 if earlier is not None:
                     return earlier
+            on_session: AbstractContextManager[WritableTable] = nullcontext(handle)
             if is_spark_frame(data):
-                on_engine = spark("write_rows").on_session(handle, data, operation.__name__)
-            else:
-                on_engine = with_progress(handle, progress)
-            with on_engine as table:
-                return operation(table, data, *args, **kwargs)
+                on_session = spark("write_rows").on_session(handle, data, operation.__name__)
+            with (
+                on_session as opened,
+                self._watch(operation.__name__, progress, opened) as (table, watcher),
+            ):
+                result = operation(table, data, *args, **kwargs)
+            return replace(result, metrics=watcher.metrics)
 
         table, loaded, operations = self._writable(), self._loaded, self._operations
         after = SnapshotAfterCommit()
@@ -242,6 +246,16 @@ class TableHandle:
                     self._reload(result.instant)
         return result
 
+    def _watch(
+        self, operation: str, progress: Progress, table: WritableTable | None = None
+    ) -> AbstractContextManager[tuple[WritableTable, OperationWatcher]]:
+        """Watch an operation: see `watch_operation`. table: the handle by default."""
+        from pyhudi.api.progress import watch_operation  # noqa: PLC0415 - not needed for reading
+
+        title = _TITLES.get(operation, operation.replace("_", " "))
+        name = self._loaded[1].config.name
+        return watch_operation(table or self._writable(), f"{title} of {name}", progress)
+
     def _request_services(self, instant: str) -> None:
         """Have a thread run what is due after a commit."""
         from pyhudi.api.background_services import BackgroundServices  # noqa: PLC0415 - as above
@@ -267,6 +281,9 @@ class TableHandle:
 
         return run
 
+
+_TITLES = {"apply_change": "change", "write_batches": "group commit"}
+"""Titles of operations whose functions have other names."""
 
 _MAX_LOADS = 3
 """Maximum number of loads while a concurrent version change or archiving interferes."""

@@ -123,6 +123,7 @@ class Printer:
         if self.json:
             self.print_properties(values)
         elif not self.quiet:
+            values.pop("metrics", None)
             self.print_properties(
                 {name: value for name, value in values.items() if not _is_empty(value)}
             )

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.engine.memory_pool import release_free_memory
-from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task
+from pyhudi.engine.protocol import Attempt, Engine, Result, Step, Task, Watcher
 from pyhudi.engine.read_ahead import LookAhead
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.storage.options import is_remote
@@ -53,7 +53,7 @@ class LocalEngine:
         self.threads = (os.cpu_count() or 1) if threads is None else threads
         self._is_chosen = threads is not None
         self.look_ahead_bytes = look_ahead_bytes
-        self._report: Callable[[Step], None] | None = None
+        self.watcher: Watcher | None = None
         if self.threads < 1 or look_ahead_bytes < 1:
             raise ConfigError("threads and look_ahead_bytes of LocalEngine must be at least 1")
 
@@ -67,9 +67,18 @@ class LocalEngine:
         Returns:
             The engine. It cannot be pickled if `report` cannot.
         """
-        engine = LocalEngine(self.threads, look_ahead_bytes=self.look_ahead_bytes)
-        engine._is_chosen, engine._report = self._is_chosen, report
-        return engine
+        return self.with_watcher(_StepWatcher(report))
+
+    def with_watcher(self, watcher: Watcher) -> LocalEngine:
+        """Return a copy of this engine whose calls the watcher observes.
+
+        Args:
+            watcher: the observer.
+
+        Returns:
+            The engine. It cannot be pickled if the watcher cannot.
+        """
+        return self._copy(self.threads, watcher)
 
     def for_small_io(self) -> LocalEngine:
         """Return a copy of this engine for tasks that wait for storage: many run concurrently.
@@ -79,11 +88,12 @@ class LocalEngine:
         """
         if self._is_chosen:
             return self
-        many = LocalEngine(
-            max(self.threads, MAX_CONCURRENT), look_ahead_bytes=self.look_ahead_bytes
-        )
-        many._report = self._report
-        return many
+        return self._copy(max(self.threads, MAX_CONCURRENT), self.watcher)
+
+    def _copy(self, threads: int, watcher: Watcher | None) -> LocalEngine:
+        engine = LocalEngine(threads, look_ahead_bytes=self.look_ahead_bytes)
+        engine._is_chosen, engine.watcher = self._is_chosen, watcher
+        return engine
 
     @property
     def tasks_per_process(self) -> int:
@@ -119,10 +129,19 @@ class LocalEngine:
         Returns:
             The results in task order.
         """
+        watcher, total = self.watcher, len(tasks)
+        if watcher is None:
+            return self._run(work, tasks, stage)
+        watcher.begin(label, total)
+        results = self._run(_WatchedWork(work, watcher, Step(label, 0, total)), tasks, stage)
+        watcher.end(label, total, results)
+        return results
+
+    def _run(
+        self, work: Callable[[Task, Attempt], Result], tasks: Sequence[Task], stage: int
+    ) -> list[Result]:
         attempts = [Attempt(index, stage, index) for index in range(len(tasks))]
         threads = min(self.threads, len(tasks))
-        if self._report is not None:
-            work = _ReportedWork(work, self._report, label, len(tasks))
         if threads <= 1:
             return [work(task, attempt) for task, attempt in zip(tasks, attempts, strict=True)]
         call = _Call(work)
@@ -230,27 +249,37 @@ class _Call(Generic[Task, Result]):
             release_free_memory()
 
 
-class _ReportedWork(Generic[Task, Result]):
+class _WatchedWork(Generic[Task, Result]):
     """Work that reports how many of its tasks are finished."""
 
     def __init__(
-        self,
-        work: Callable[[Task, Attempt], Result],
-        report: Callable[[Step], None],
-        label: str,
-        total: int,
+        self, work: Callable[[Task, Attempt], Result], watcher: Watcher, step: Step
     ) -> None:
-        self._work, self._report = work, report
+        self._work, self._watcher, self._step = work, watcher, step
         self._lock = threading.Lock()
-        self._step = Step(label, 0, total)
-        report(self._step)
 
     def __call__(self, task: Task, attempt: Attempt) -> Result:
         result = self._work(task, attempt)
         with self._lock:
             self._step = replace(self._step, finished=self._step.finished + 1)
-            self._report(self._step)
+            self._watcher.step(self._step)
         return result
+
+
+@dataclass(frozen=True)
+class _StepWatcher:
+    """A watcher that passes on the steps."""
+
+    step: Callable[[Step], None]
+    title: str = ""
+    needs_steps: bool = True
+
+    def begin(self, label: str, total: int) -> None:
+        """Pass on the first step."""
+        self.step(Step(label, 0, total))
+
+    def end(self, label: str, tasks: int, results: Sequence[Any]) -> None:
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +305,13 @@ def choose_engine(engine: Engine, storage: Storage, *, files: int = 0, size: int
     A cluster gets calls that are worth a job. Small calls run on threads of this process, many of
     them if storage is remote, where each request is a round trip.
     """
-    local = engine if isinstance(engine, LocalEngine) else LocalEngine()
+    local = engine if isinstance(engine, LocalEngine) else _on_driver(engine)
     if size > engine.small_call_bytes or (files > _MAX_LOCAL_FILES and local is not engine):
         return engine
     return local.for_small_io() if is_remote(storage.uri) else local
+
+
+def _on_driver(engine: Engine) -> LocalEngine:
+    """Return threads of this process for small calls of a cluster, with its watcher."""
+    local = LocalEngine()
+    return local if engine.watcher is None else local.with_watcher(engine.watcher)

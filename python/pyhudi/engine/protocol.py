@@ -54,12 +54,56 @@ class Step:
     label: str
     """The description of the call."""
     finished: int
-    """Finished tasks."""
+    """Finished tasks; on Spark, of all its stages that have begun."""
     total: int
+    """All tasks; 0 if Spark has not planned them yet."""
+
+
+class Watcher(Protocol):
+    """Observes the engine calls of one operation.
+
+    An engine calls its methods from any thread, never concurrently. An exception of a method ends
+    the call like the failure of a task.
+    """
+
+    @property
+    def title(self) -> str:
+        """The operation and its table, for descriptions: "pyhudi upsert of trips"."""
+        ...
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether an engine must call `step` while tasks run, even if that costs something."""
+        ...
+
+    def begin(self, label: str, total: int) -> None:
+        """Handle that a call begins. total: number of its tasks; 0 if it is not known yet."""
+        ...
+
+    def step(self, step: Step) -> None:
+        """Handle that more tasks of a call are finished."""
+        ...
+
+    def end(self, label: str, tasks: int, results: Sequence[Any]) -> None:
+        """Handle that all tasks of a call are finished, with these results."""
+        ...
 
 
 class Engine(Protocol):
     """Runs tasks. See the module docstring for the guarantees of every method."""
+
+    @property
+    def watcher(self) -> Watcher | None:
+        """The observer of this engine's calls."""
+        ...
+
+    def with_watcher(self, watcher: Watcher) -> Engine:
+        """Return a copy of this engine whose calls the watcher observes.
+
+        The copy serves one operation, since a scan's rows may be read after it: `scan` is not
+        observed.
+        """
+        ...
 
     @property
     def tasks_per_process(self) -> int:

@@ -255,7 +255,7 @@ def _execute(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bo
         for start in range(0, len(paths), _FILES_PER_TASK)
     ]
     engine = choose_engine(table.engine, table.storage, files=len(paths))
-    engine.run(_delete, tasks, label=f"clean {action.time}")
+    engine.run(_delete, tasks, label="delete files")
     with table.lock_manager.critical_section():
         return _complete(action, plan, files, started)
 

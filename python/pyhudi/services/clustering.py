@@ -320,7 +320,7 @@ def _execute(
     schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = _tasks(planned, instant, plan, options, request)
     with PlannedTransaction(table, OPERATION, instant.requested, instant.action, check) as txn:
-        label = f"cluster files of {instant.requested}"
+        label = "cluster files"
         if plan.resized or has_consistent_hashing(table.storage):
             stats = bucket_resize.write_buckets(table, plan, tasks, txn.stage, label)
             bucket_resize.store_new_hashing_metadata(txn, table, plan)

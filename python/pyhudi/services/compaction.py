@@ -232,10 +232,9 @@ def _execute(
     table, instant = compaction.table, compaction.time
     schema = commit_schema.commit_schema(columns, table.config)
     compaction.begin()
-    label = f"{work.label} of {instant}"
     size = sum(slice_.size for slice_ in slices)
     engine = choose_engine(table.engine, table.storage, size=size)
-    stats = engine.run(work.write, tasks, stage=new_stage_id(table), label=label)
+    stats = engine.run(work.write, tasks, stage=new_stage_id(table), label=work.label)
     metadata = CommitMetadata(
         by_partition(stats),
         compacted=True,

@@ -178,7 +178,7 @@ def _execute(result: ServiceResult, table: TableSnapshot, instant: str) -> Servi
     check = _check_no_compaction
     try:
         with PlannedTransaction(table, OPERATION, instant, LOG_COMPACTION, check) as txn:
-            label = f"compact log files of {instant}"
+            label = "compact log files"
             results = table.engine.run(compact_logs, tasks, stage=txn.stage, label=label)
             stats = list(chain.from_iterable(results))
             txn.commit(stats, schema)

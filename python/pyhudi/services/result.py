@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyhudi.config.formatting import HtmlRepr, count_text, duration_text, names_text, size_text
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.operation_metrics import StageMetrics
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,9 @@ class ServiceResult(HtmlRepr):
     """Reasons for due work that was skipped."""
     duration_ms: int = 0
     dry_run: bool = False
+    metrics: tuple[StageMetrics, ...] = field(default=(), compare=False)
+    """The work by stage, as in `WriteResult`; empty for archiving, in `maintain` and after a
+    commit."""
 
     def __repr__(self) -> str:
         counts = [

@@ -234,7 +234,7 @@ def _execute(
     schema = commit_schema.commit_schema(planned.schema, table.config)
     tasks = work.tasks(planned, instant, slices)
     with PlannedTransaction(table, "COMPACT", instant, COMPACTION, force=force) as txn:
-        label = f"{work.label} of {instant}"
+        label = work.label
         stats = table.engine.run(work.write, tasks, stage=txn.stage, label=label)
         txn.commit(stats, schema)
     return result.reading(slices).writing(instant, stats)

@@ -34,7 +34,8 @@ from pyhudi.slices.task_packing import (
 )
 from pyhudi.spark.column_compatibility import quote_name
 from pyhudi.spark.column_sql import PLAIN_NAME, plain_name, sql_of
-from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.types import spark_schema
 
 _AGGREGATE = re.compile(

@@ -48,7 +48,7 @@ from pyhudi.spark.internal_columns import (
 from pyhudi.spark.key_steps import Count
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.assigned_rows import WRITE_STAGE
+from pyhudi.write.assigned_rows import WRITE_LABEL, WRITE_STAGE
 from pyhudi.write.file_assignment import Counts, PlannedFile, Updates
 from pyhudi.write.row_sizes import RowRange
 from pyhudi.write.write_context import WriteContext
@@ -102,7 +102,7 @@ class AssignedFrame:
             sf.sum(dropped).alias(_DROPPED),
             _count_existing(tagged),
         )
-        rows = collect(counted, "find where rows are")
+        rows = collect(counted, "find where rows are", context.engine)
         new = [row for row in rows if row[ACTION] == NEW]
         assigned = [row for row in rows if row[ACTION] != NEW]
         locations = sorted({(row[DESTINATION], row[GROUP]) for row in assigned})
@@ -156,7 +156,8 @@ class AssignedFrame:
         remote = RemoteContext.of(context, None if counts_existing else ())
         frame = keep.keep(map_batches(rows, Count(remote, counts_existing), counted))
         by = frame.groupBy(PARTITION_PATH, TASK, STRETCH)
-        rows_of = collect(by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame)), "make keys")
+        counts_by_stretch = by.agg(sf.count(AT), sf.sum(BYTES), _count_existing(frame))
+        rows_of = collect(counts_by_stretch, "make keys", context.engine)
         # Rows that delete are in no stretch, and are not counted.
         row_ranges = sorted(
             (row[0], row[1], -1 if row[2] is None else row[2], RowRange(row[3], row[4] or 0))
@@ -211,7 +212,7 @@ class AssignedFrame:
         """Return the row_ranges of append-only rows; see `AssignedRows`."""
         return {path: self.sizes.get(path, ()) for path in self.counts.inserts}
 
-    def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:
+    def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Route the rows to their files and write them."""
         if not files:
             return []
@@ -228,7 +229,7 @@ class AssignedFrame:
             ROUTE,
             WriteRoute(tuple(files), existing, self.schema, self.order),
             stage=WRITE_STAGE,
-            label=f"write files of {instant}",
+            label=WRITE_LABEL,
         )
         total = sum(existing) + sum(self.counts.inserts.values())
         check_all_written(sum(written.rows for written in written), total)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from pyhudi.api.table import HudiTable
 from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, retryable_conflict
 from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.schema.payloads import field_merge
@@ -143,7 +144,10 @@ def _write_changes(
         frame = keep.keep(frame)
         small = fetch(table.engine, frame)
         counts = _check_counts(
-            _counts_on_cluster(frame, ids) if small is None else _counts_of(small, ids), change
+            _counts_of(small, ids)
+            if small is not None
+            else _counts_on_cluster(table.engine, frame, ids),
+            change,
         )
         _check_duplicates(handle, target, frame, ids, clauses)
         by_action = {
@@ -221,7 +225,9 @@ def _ids(context: WriteContext) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.record_key_fields, *more)))
 
 
-def _counts_on_cluster(frame: DataFrame, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+def _counts_on_cluster(
+    engine: Engine, frame: DataFrame, ids: Sequence[str]
+) -> list[Mapping[str, Any]]:
     """Return for each clause its number of keys, and the greatest values of the rows' flags.
 
     The columns are `CLAUSE`, `keys`, `most` (rows of one key), `MOVED` and `OLDER`.
@@ -238,7 +244,7 @@ def _counts_on_cluster(frame: DataFrame, ids: Sequence[str]) -> list[Mapping[str
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
-    return [row.asDict() for row in collect(total, "find rows that change")]
+    return [row.asDict() for row in collect(total, "find rows that change", engine)]
 
 
 def _counts_of(rows: pa.Table, ids: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -295,7 +301,7 @@ def _check_duplicates(
     same = [column_of(own).eqNullSafe(sf.col(name)) for own, name in zip(ids, names, strict=True)]
     matches = every.join(keys, reduce(lambda left, right: left & right, same), "left_semi")
     both = matches.agg(sf.count("*").alias("n")).crossJoin(touched.agg(sf.count("*").alias("m")))
-    (row,) = collect(both, "look for duplicate keys")
+    (row,) = collect(both, "look for duplicate keys", handle.engine)
     if row["n"] != row["m"]:
         raise duplicate_keys_error(
             f"{row['m']} rows change, and the table has {row['n']} rows with their keys"

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -29,8 +28,9 @@ from pyspark.sql import functions as sf
 import pyhudi
 from pyhudi.engine import route_groups
 from pyhudi.engine.local import SMALL_CALL_BYTES
-from pyhudi.engine.protocol import Attempt, Result, Task
+from pyhudi.engine.protocol import Attempt, Result, Task, Watcher
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.spark.job_watch import watch_jobs
 from pyhudi.spark.task_errors import convert_task_errors, raise_original, run_task
 from pyhudi.spark.types import spark_schema, to_wire, wire_schema
 from pyhudi.spark.worker_process import trim_worker
@@ -49,7 +49,14 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
+        self.watcher: Watcher | None = None
         convert_task_errors(spark)
+
+    def with_watcher(self, watcher: Watcher) -> SparkEngine:
+        """Return a copy of this engine whose calls the watcher observes."""
+        engine = SparkEngine(self.spark)
+        engine.watcher = watcher
+        return engine
 
     @property
     def tasks_per_process(self) -> int:
@@ -84,7 +91,7 @@ class SparkEngine:
             return []
         body = _run_body(_Job.pack(work, tasks), stage)
         frame = self._one_row_per_task(len(tasks)).mapInArrow(body, spark_schema(_RUN_RESULT))
-        results = self._collect(frame, label)
+        results = self._collect_results(frame, label, len(tasks))
         if sorted(results) != list(range(len(tasks))):
             raise HudiError(f"Spark returned results of {len(results)} tasks, not of {len(tasks)}")
         return [results[index] for index in range(len(tasks))]
@@ -124,7 +131,7 @@ class SparkEngine:
         routed = rows.repartition(route).sortWithinPartitions(route)
         body = _exchange_body(_Job.pack(work), route, stage)
         frame = routed.mapInArrow(body, spark_schema(_EXCHANGE_RESULT))
-        results = self._collect(frame, label)
+        results = self._collect_results(frame, label)
         return list(chain.from_iterable(results[value] for value in sorted(results)))
 
     def _one_row_per_task(self, tasks: int, step: int = 1) -> DataFrame:
@@ -132,12 +139,37 @@ class SparkEngine:
         frame = self.spark.range(0, tasks * step, 1, tasks)
         return frame if step == 1 else frame.where(sf.col("id").bitwiseAND(step - 1) == 0)
 
-    def _collect(self, frame: DataFrame, label: str) -> dict[Any, Any]:
+    def collect(
+        self,
+        frame: DataFrame,
+        label: str,
+        *,
+        tasks: int = 0,
+        result_of: Callable[[Any], Any] | None = None,
+    ) -> list[Any]:
+        """Run a job once and collect its few rows.
+
+        tasks: number of its tasks, if Spark does not decide it. result_of: returns the result of a
+        task from its row, if pyhudi's tasks make the rows.
+        """
+        jobs = watch_jobs(frame.sparkSession, self.watcher, label, tasks)
+        with jobs as progress, raise_original():
+            rows: list[Any] = frame.collect()
+        results = [] if result_of is None else [result_of(row) for row in rows]
+        progress.end(len(results), results)
+        return rows if result_of is None else results
+
+    def _collect_results(self, frame: DataFrame, label: str, tasks: int = 0) -> dict[Any, Any]:
         """Run a job once and return its results by their first column."""
-        with raise_original(), with_description(self.spark, label):
-            rows = frame.collect()
-        results = {row[0]: pickle.loads(row[1]) for row in rows}  # noqa: S301 - our own tasks made it
-        if len(results) != len(rows):
+        keys: list[Any] = []
+
+        def result_of(row: Any) -> Any:
+            keys.append(row[0])
+            return pickle.loads(row[1])  # noqa: S301 - our own tasks made it
+
+        values = self.collect(frame, label, tasks=tasks, result_of=result_of)
+        results = dict(zip(keys, values, strict=True))
+        if len(results) != len(keys):
             raise HudiError("Spark returned two results of one task")
         return results
 
@@ -255,28 +287,3 @@ def attempt_of(stage: int) -> Attempt:
 def _result(schema: pa.Schema, key: int | str, result: object) -> pa.RecordBatch:
     columns = [pa.array([key], schema.field(0).type), pa.array([_pickle(result)], pa.binary())]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-@contextmanager
-def local_property(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Set a property for jobs of the block, which Spark's UI shows (classic sessions only)."""
-    if not value or is_connect(spark):
-        yield
-        return
-    context = spark.sparkContext
-    before = context.getLocalProperty(name)
-    context.setLocalProperty(name, value)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(name, before)
-
-
-def is_connect(value: object) -> bool:
-    """Return whether a session or a DataFrame is Spark Connect's."""
-    return type(value).__module__.startswith("pyspark.sql.connect")
-
-
-def with_description(spark: SparkSession, label: str) -> AbstractContextManager[None]:
-    """Set the label as the description of the block's jobs."""
-    return local_property(spark, "spark.job.description", label)

@@ -21,19 +21,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
+from pyhudi.engine.protocol import Engine
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.input.exact_casts import restore_type
 from pyhudi.input.vectors import HUDI_TYPE
 from pyhudi.schema.key_generator import KeySpec
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.spark.engine import (
-    _Job,
-    is_connect,
-    local_property,
-    with_description,
-)
-from pyhudi.spark.task_errors import raise_original, run_task
+from pyhudi.spark.engine import SparkEngine, _Job
+from pyhudi.spark.job_watch import is_connect, local_property
+from pyhudi.spark.task_errors import run_task
 from pyhudi.spark.types import (
     _PLAIN,
     HAS_VARIANT,
@@ -150,11 +147,16 @@ class ChainedSteps:
         )
 
 
-def collect(frame: DataFrame, label: str) -> list[Any]:
-    """Collect a few rows on the driver."""
-    with raise_original(), with_description(frame.sparkSession, label):
-        rows: list[Any] = frame.collect()
-    return rows
+def collect(
+    frame: DataFrame,
+    label: str,
+    engine: Engine | None = None,
+    result_of: Callable[[Any], Any] | None = None,
+) -> list[Any]:
+    """Collect a few rows on the driver: see `SparkEngine.collect`. engine: of the operation."""
+    if not isinstance(engine, SparkEngine):
+        engine = SparkEngine(frame.sparkSession)
+    return engine.collect(frame, label, result_of=result_of)
 
 
 class CachedFrames:

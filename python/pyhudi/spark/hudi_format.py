@@ -186,7 +186,7 @@ class FrameRows:
         limit = input_rows.memory_limit(None, self.data)
         step = PartitionPaths(RemoteContext.of(open_write(table, None, limit)))
         paths = map_batches(self.data, step, pa.schema([(PARTITION_PATH, pa.string())])).distinct()
-        return sorted(row[0] for row in collect(paths, "find partitions"))
+        return sorted(row[0] for row in collect(paths, f"find partitions of rows for {table.name}"))
 
     @contextmanager
     def separate_keyless(self, key: Sequence[str]) -> Iterator[FrameRows]:

@@ -324,7 +324,7 @@ def _check_unique_keys(rows: FrameRows) -> None:
     is_global = rows.context.index.is_global
     key_columns = [RECORD_KEY] if is_global else [RECORD_KEY, PARTITION_PATH]
     duplicates = rows.frame.groupBy(*key_columns).count().where(sf.col("count") > 1).limit(1)
-    if collect(duplicates, "look for duplicate keys"):
+    if collect(duplicates, "look for duplicate keys", rows.context.engine):
         raise SchemaMismatch(
             "the source has several rows of one key",
             hint="Keep one row per key in the source.",
@@ -348,7 +348,7 @@ def _reads(tagged: FrameRows) -> dict[str, ReadTask]:
     """Return how to read the file groups with keys of the source, by `LOCATION`."""
     context = tagged.context
     locations = tagged.frame.where(sf.col(GROUP).isNotNull()).select(DESTINATION, GROUP).distinct()
-    names = {(row[0], row[1]) for row in collect(locations, "find where rows are")}
+    names = {(row[0], row[1]) for row in collect(locations, "find where rows are", context.engine)}
     groups, _ = context.groups(sorted({destination for destination, _ in names}))
     groups_by_name = {context.index.location_of(group.slice): group for group in groups}
     hit = {name: group for name, group in groups_by_name.items() if name in names}

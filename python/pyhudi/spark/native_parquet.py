@@ -22,7 +22,7 @@ from pyhudi.schema.table_schema import is_meta
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.task_packing import task_size
 from pyhudi.spark.column_compatibility import quote_name
-from pyhudi.spark.engine import is_connect
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.types import spark_schema, wire_schema
 
 _MAX_FOOTERS = 1000

@@ -20,7 +20,8 @@ from pyhudi.api.scan import Scan
 from pyhudi.slices.task_packing import PackSizes
 from pyhudi.spark.aggregate_pushdown import count_rows, parts_of
 from pyhudi.spark.column_sql import PLAIN_NAME, flat, names_in, plain_name, sql_of
-from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.scan_frame import ScanSource, fresh_plan_id, set_plan_id
 from pyhudi.spark.source_filters import FilterTuple, conjuncts_of, is_comparable
 from pyhudi.spark.types import wire_schema

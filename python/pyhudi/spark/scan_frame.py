@@ -32,7 +32,8 @@ from pyhudi.slices.task_packing import (
     task_size,
 )
 from pyhudi.spark.aggregate_pushdown import Parts
-from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.native_parquet import PlainFiles, plain_files, read_by_spark
 from pyhudi.spark.source_filters import FilterTuple
 from pyhudi.spark.types import row_bytes

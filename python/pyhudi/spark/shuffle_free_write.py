@@ -22,7 +22,7 @@ from pyhudi.spark.internal_columns import SEQ
 from pyhudi.spark.key_steps import Batches, KeyRows
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.conflicts import FileGroups
-from pyhudi.write.assigned_rows import WRITE_STAGE
+from pyhudi.write.assigned_rows import WRITE_LABEL, WRITE_STAGE
 from pyhudi.write.file_assignment import Counts, PlannedFile, plan_new_files
 from pyhudi.write.input_rows import buffer_rows
 from pyhudi.write.row_counters import RowCounters
@@ -70,10 +70,14 @@ class UnshuffledRows:
     def write(self, files: Sequence[PlannedFile], instant: str) -> list[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Write the rows to as many files as they need; no file is planned."""
         step = self.step.in_write(self.context, instant)
-        rows = collect(map_batches(self.data, step, _STATS), f"write files of {instant}")
-        written = [pickle.loads(row[0]) for row in rows]  # noqa: S301  our own tasks made them
+        frame = map_batches(self.data, step, _STATS)
+        written = collect(frame, WRITE_LABEL, self.context.engine, _unpickle_stats)
         self.existing_counts.extend(existing for _, existing in written)
         return [stats for stats, _ in written]
+
+
+def _unpickle_stats(row: Any) -> Any:
+    return pickle.loads(row[0])  # noqa: S301  our own tasks made it
 
 
 def _file_ids(instant: str, task: int) -> Iterator[str]:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pyhudi.engine.protocol import Engine
-from pyhudi.spark.engine import is_connect
 from pyhudi.spark.executor_steps import arrow_schema, collect, map_batches
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.key_steps import Batches
 from pyhudi.spark.types import wire_schema
 
@@ -45,7 +45,9 @@ def fetch(engine: Engine, frame: DataFrame) -> pa.Table | None:
     if not engine.small_call_bytes:
         return None
     gather = _Gather(min(_MAX_BYTES, engine.small_call_bytes))
-    gathered = collect(map_batches(frame.limit(MAX_ROWS + 1), gather, _ROWS), "read the rows")
+    gathered = collect(
+        map_batches(frame.limit(MAX_ROWS + 1), gather, _ROWS), "read the rows", engine
+    )
     if any(part is None for (part,) in gathered):
         return None
     # There is one task, unless Spark removed the limit of few rows in several partitions.

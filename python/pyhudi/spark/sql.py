@@ -17,8 +17,9 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.spark import sql_ddl
 from pyhudi.spark.delta_style_dml import Change, ChangingTable
 from pyhudi.spark.delta_style_merge_frame import SparkClause
-from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_format import read as read_by_options
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.sql_insert import insert_rows
 from pyhudi.spark.sql_tables import TableLocation, find_table
 from pyhudi.spark.to_dataframe import frame_of_rows, read

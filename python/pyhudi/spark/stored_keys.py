@@ -104,11 +104,11 @@ class PartsWithKeys:
             yield pa.table({"bits": [bits.buffers()[1].to_pybytes()]}, schema=_BITS)
 
 
-def _find_requested_parts(rows: DataFrame) -> pa.BooleanArray:
+def _find_requested_parts(engine: Engine, rows: DataFrame) -> pa.BooleanArray:
     """Return for each of `_PARTS` parts of all keys whether the rows have a key of it."""
     step = map_batches(rows.select(RECORD_KEY).coalesce(_TASKS), PartsWithKeys(), _BITS)
     requested = pa.repeat(pa.scalar(value=False), _PARTS)
-    for row in collect(step, "collect key hashes"):
+    for row in collect(step, "collect key hashes", engine):
         bits = pa.py_buffer(bytes(row[0]))
         requested = pc.or_(
             requested, pa.BooleanArray.from_buffers(pa.bool_(), _PARTS, [None, bits])
@@ -133,13 +133,13 @@ def join_stored_keys(
     any_partition: look up keys in all slices (else: in those of the row's partition). filters: as
     in `simple.TagTask`.
     """
-    requested = _find_requested_parts(rows) if slices else None
+    requested = _find_requested_parts(engine, rows) if slices else None
     tasks = [
         KeysTask(source, slice_, index.identity(slice_.file_id), requested=requested)
         for slice_ in slices
     ]
     if filters is not None:
-        hits = _candidates(rows, filters, slices, any_partition=any_partition)
+        hits = _candidates(engine, rows, filters, slices, any_partition=any_partition)
         tasks = [replace(task, with_base=n in hits) for n, task in enumerate(tasks)]
         tasks = [task for task in tasks if task.with_base or task.slice.logs]
     keys = engine.scan(read_stored_keys, tasks, _KEYS, label="find record keys")
@@ -182,9 +182,14 @@ class FindSlices:
 
 
 def _candidates(
-    rows: DataFrame, filters: KeyFilter, slices: list[FileSlice], *, any_partition: bool
+    engine: Engine,
+    rows: DataFrame,
+    filters: KeyFilter,
+    slices: list[FileSlice],
+    *,
+    any_partition: bool,
 ) -> set[int]:
     step = FindSlices(filters, tuple(slices), any_partition)
     keys = rows.select(RECORD_KEY, PARTITION_PATH)
     matches = map_batches(keys, step, pa.schema([("slice", pa.int64())])).distinct()
-    return {row[0] for row in collect(matches, "check bloom filters")}
+    return {row[0] for row in collect(matches, "check bloom filters", engine)}

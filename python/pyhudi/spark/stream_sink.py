@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config.extra_metadata import STREAM_BATCHES, stream_batch, stream_batches_by_id
 from pyhudi.errors import CommitConflict, ConfigError
-from pyhudi.spark.engine import SparkEngine, is_connect
+from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.write.idempotency import newest_first
 
 SinkMethod = Literal["upsert", "insert", "bulk_insert", "delete_keys"]

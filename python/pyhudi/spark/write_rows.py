@@ -167,7 +167,7 @@ class FrameRows:
     def paths(self) -> list[str]:
         """Return the partition paths of the rows; computes all rows, and raises for bad ones."""
         distinct_paths = self.frame.select(PARTITION_PATH).distinct()
-        return sorted(row[0] for row in collect(distinct_paths, "make keys"))
+        return sorted(row[0] for row in collect(distinct_paths, "make keys", self.context.engine))
 
     def after_recovery(self) -> FrameRows:
         """Return the rows after the recovery that precedes a write."""

@@ -136,7 +136,7 @@ def _rows(result: Any) -> pa.Table:
     if isinstance(result, pa.Table):
         return result
     if is_dataclass(result) and not isinstance(result, type):
-        row = asdict(result)
+        row = {name: value for name, value in asdict(result).items() if name != "metrics"}
     elif isinstance(result, dict):
         row = result
     else:

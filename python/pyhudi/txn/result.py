@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyhudi.config.formatting import HtmlRepr, count_text, duration_text, size_text
 from pyhudi.timeline.commit_metadata import WriteStat
+from pyhudi.txn.operation_metrics import StageMetrics
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class WriteResult(HtmlRepr):
     was_written_before: bool = False
     """Nothing was written now: a write with the same `commit_id` is on the timeline, and this is
     its result."""
+
+    metrics: tuple[StageMetrics, ...] = field(default=(), compare=False)
+    """The work by stage, in the order of the first task: looking up keys, writing files, writing
+    the metadata table. Without the services that follow a commit."""
 
     @property
     def committed(self) -> bool:

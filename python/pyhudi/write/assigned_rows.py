@@ -22,6 +22,7 @@ from pyhudi.write.row_sizes import RowRange, SliceableRows, row_ranges
 from pyhudi.write.write_context import WriteContext
 
 WRITE_STAGE = 1
+WRITE_LABEL = "write files"
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,12 @@ class AssignedLocalRows:
         """Return ranges of the new rows by partition path, with their bytes in base files."""
         return row_ranges(self.inserts, self.context.options)
 
-    def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:
+    def write(self, files: Sequence[PlannedFile], instant: str) -> Iterable[tuple[WriteStat, ...]]:  # noqa: ARG002
         """Write the files with their assigned rows."""
         tasks = [self.fill_task(file) for file in files]
-        label = f"write files of {instant}"
         size = sum(map(_size, tasks))
         engine = choose_engine(self.context.engine, self.context.storage, size=size)
-        return engine.run(write_file, tasks, stage=WRITE_STAGE, label=label)
+        return engine.run(write_file, tasks, stage=WRITE_STAGE, label=WRITE_LABEL)
 
     def fill_task(self, file: PlannedFile) -> WriteTask:
         """Return the task of a planned file with its rows."""

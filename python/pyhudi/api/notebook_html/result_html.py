@@ -150,7 +150,7 @@ def _dry(dry_run: bool) -> list[Html]:
 
 def _figures(result: Any, without: Iterable[str], *, zeros: bool = False) -> dict[str, object]:
     """Return the fields of a result as text, without those that are zero or empty."""
-    omitted = set(without)
+    omitted = {*without, "metrics"}
     return {
         field.name.removesuffix("_ms").replace("_", " "): _text(field.name, value)
         for field in fields(result)
