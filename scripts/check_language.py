@@ -50,15 +50,26 @@ DIALECT = re.compile(
     r"look(?:s|ed)? at|come(?:s)? late|came late|carried out|carr(?:y|ies) out|taken? away|"
     r"tak(?:es|ing) away|brings?|brought|lacks?|lacking|so many|such an?|is none|are none|"
     r"none at all|of then|of now|by now|goes by|went by|go by|put aside|in step(?! \d)|keep step|"
-    r"mend(?:s|ed)?)\b",
+    r"mend(?:s|ed)?|lets? fail|lost answers?|answers? (?:was|is) lost|calls? off|called off|"
+    r"made again|patience|companions?|asked? ahead|sparing(?:ly)?|tally|storable|recheck\w*|"
+    r"taken? off|takes? off|at once|left over|hash rings?|rings? of nodes|hence|thus)\b",
     re.IGNORECASE,
 )
 # Looked for in docstrings and comments only: docs and messages may need these words. A name before
 # a colon is an argument.
 CODE_DIALECT = re.compile(
     r"\b((?:moments?|folders?|gone|facts)(?!:)|spelled|reckon\w*|overtak\w*|wording|habits?|"
-    r"insists?|at work|stands? for|whole numbers?|floating numbers?|without a reason)\b",
+    r"insists?|at work|stands?|standing|whole numbers?|floating numbers?|without a reason|undone|"
+    r"unfinished|horizons?|refused|begun|spans?|rings?|pieces|whoever|whom)\b",
     re.IGNORECASE,
+)
+# Variables and arguments that do not say what they hold.
+VAGUE_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        """anew companion copies elsewhere given gone home homes horizon insists leaving mine ours
+        patience ring rings span spans storable tally theirs wanted""",
+    )
 )
 # Python's constant is no dialect.
 NONE_AS_VALUE = re.compile(r"\b(is|are) None\b")
@@ -187,6 +198,18 @@ def dialect_in_docstrings() -> Counter[str]:
     return counts
 
 
+def vague_names() -> Counter[str]:
+    """Variables and arguments of the package with a name of `VAGUE_NAMES`, by file."""
+    counts: Counter[str] = Counter()
+    for file in python_files("python"):
+        for node in ast.walk(parse(file)):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                    if name in VAGUE_NAMES:
+                        counts[str(file.relative_to(ROOT))] += 1
+    return counts
+
+
 def pages() -> Iterator[Path]:
     """The pages that users and contributors read."""
     yield from (ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"))
@@ -248,6 +271,7 @@ CHECKS = {
         dialect_in_docstrings,
         "use the glossary's words in docstrings and comments, and begin with a verb or a noun",
     ),
+    "variables": (vague_names, "name variables and arguments by what they hold"),
     "pages": (dialect_in_pages, "use the glossary's words in docs"),
     "long_pages": (long_pages, f"split pages of more than {MAX_PAGE_WORDS} words"),
     "tests": (odd_tests, "name tests test_<unit>_<behaviour>"),

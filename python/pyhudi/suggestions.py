@@ -22,7 +22,7 @@ def did_you_mean(
         name: the unknown name.
         names: the known names.
         synonyms: other names for some of them, which other libraries use.
-        prefix: what stands before the suggested name.
+        prefix: the text before the suggested name.
         similarity: minimum similarity of the suggested name.
     """
     closest = closest_name(name, names, synonyms=synonyms, similarity=similarity)

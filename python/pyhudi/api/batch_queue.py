@@ -250,7 +250,7 @@ class BatchQueue:
             self._changed.notify_all()
 
     def cancel_all(self) -> None:
-        """Cancel the batches whose commit has not begun."""
+        """Cancel the batches whose commit has not started."""
         with self._changed:
             entries = [*self._queued, *self._line]
         for entry in entries:

@@ -154,7 +154,7 @@ class GroupWriter:
     ) -> WriteResult:
         """Upsert rows from an event loop, which is not blocked while the batch waits for room.
 
-        Canceling the task withdraws the batch, unless its commit has begun. Batches that tasks
+        Canceling the task withdraws the batch, unless its commit has started. Batches that tasks
         submit concurrently are in no certain order.
 
         Args:
@@ -240,7 +240,7 @@ class GroupWriter:
         """Commit the batches submitted so far, and end the writer.
 
         It also waits for table services that run in the background. Ctrl-C cancels the batches
-        whose commit has not begun. In a forked process it does nothing.
+        whose commit has not started. In a forked process it does nothing.
 
         Raises:
             HudiError: as of `flush`; or a service in the background failed, and all batches are

@@ -88,7 +88,7 @@ class Call:
         return not self.out.quiet
 
     def confirm(self, question: Callable[[], str], *, yes: bool) -> None:
-        """Ask before an operation that cannot be undone; without a terminal `--yes` is required.
+        """Ask before an operation that cannot be reverted; without a terminal `--yes` is required.
 
         question: builds the question, which may need to look up what would be removed.
         """

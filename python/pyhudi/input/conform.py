@@ -1,11 +1,11 @@
 """Casts input to a table's schema.
 
-Columns are matched by name and cast only if no value can change; everything else is refused with
+Columns are matched by name and cast only if no value can change; everything else is an error with
 the name of the column. Keys are not generated here.
 
 Base files have two-level lists, which cannot hold null elements (docs/decisions/0004), unless an
 option says otherwise. Log files could, but the compaction to base files would then fail, in Apache
-Hudi as well. So lists with null elements are refused before any row is written.
+Hudi as well. So lists with null elements raise an error before any row is written.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """BLOB and VARIANT columns of Hudi 1.2: structs whose field has the metadata `hudi_type`.
 
-Scans return a VARIANT as Arrow's extension type `arrow.parquet.variant`, which stands in the
+Scans return a VARIANT as Arrow's extension type `arrow.parquet.variant`, which is in the
 field's metadata only: Arrow registers no type of that name, and its Parquet writer crashes on one
 that Python registers (pyarrow 26). The Rust core encodes values and writes the Avro schema.
 """

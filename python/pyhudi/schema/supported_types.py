@@ -1,7 +1,7 @@
 """Checks names and types of columns before a table or column is created.
 
 The Rust core builds the Avro schema, `exact_casts.py` checks values. A column that no table can
-have is refused with its path, and with what to do instead.
+have raises an error with its path, and with what to do instead.
 """
 
 from __future__ import annotations

@@ -121,5 +121,5 @@ def slices_before(slices: Iterable[FileSlice], earliest_retained: str) -> list[F
     """Return slices of one group, newest first, that no query of this commit or later reads."""
     newest, *superseded = slices
     older = [other for other in superseded if other.base_instant < earliest_retained]
-    # A query at the horizon reads the first of them, or the newest slice.
+    # A query at that commit reads the first of them, or the newest slice.
     return older if newest.base_instant < earliest_retained else older[1:]

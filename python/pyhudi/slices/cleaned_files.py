@@ -227,8 +227,8 @@ def _files(
     clean: Instant, metadata: dict[str, Any] | None, since: str
 ) -> Iterator[tuple[str, str, str]]:
     record = metadata or {}
-    horizon = record.get("earliestCommitToRetain") or None
-    if horizon is not None and horizon <= since:
+    earliest_retained = record.get("earliestCommitToRetain") or None
+    if earliest_retained is not None and earliest_retained <= since:
         return
     for partition, name in _files_of_record(record):
         yield clean.requested, partition, name

@@ -85,8 +85,8 @@ def _take(batch: pa.RecordBatch, rows: pa.Array[Any]) -> pa.RecordBatch:
     for at, column in enumerate(batch.columns):
         positions.setdefault(_values_of(column), at)
     distinct = list(positions.values())
-    copies = batch.select(distinct).take(rows).columns
-    by_values = dict(zip(positions, copies, strict=True))
+    copied_columns = batch.select(distinct).take(rows).columns
+    by_values = dict(zip(positions, copied_columns, strict=True))
     columns = [by_values[_values_of(column)] for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 

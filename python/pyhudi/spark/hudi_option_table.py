@@ -29,7 +29,7 @@ class HudiOption:
     note: str
     """Its translation, the reason why it is ignored, or an alternative."""
     harmless: tuple[str, ...] = ()
-    """Values that request what pyhudi does anyway: with them a refused option is ignored."""
+    """Values that request what pyhudi does anyway: with them an unsupported option is ignored."""
     of_sync: bool = False
     """Whether it is an option of catalogs: an error if a catalog is configured, since pyhudi would
     ignore it."""

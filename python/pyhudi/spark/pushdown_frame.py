@@ -255,8 +255,8 @@ class Planning(_Frame):  # type: ignore[misc]
             return None
         output, columns = self._output(), other.columns
         added = tuple(name for name in columns if name not in keys)
-        ours = {name.lower() for name in (*self._origin.columns, *output)}
-        is_disjoint = not any(name.lower() in ours for name in added)
+        scan_columns = {name.lower() for name in (*self._origin.columns, *output)}
+        is_disjoint = not any(name.lower() in scan_columns for name in added)
         if not set(keys) <= set(output) & set(columns) or len(set(keys)) < len(keys):
             return None
         if not is_disjoint or len({name.lower() for name in columns}) < len(columns):

@@ -1,6 +1,6 @@
 """Finds the tables that a query reads, and puts other relations in their place in its text.
 
-The query is not parsed: only where a relation may stand is found, so that the engine gets the rest
+The query is not parsed: only the positions of relations are found, so that the engine gets the rest
 as the caller wrote it.
 """
 

@@ -1,4 +1,4 @@
-"""A cursor over the tokens of one SQL statement, which knows where each stands in the text."""
+"""A cursor over the tokens of one SQL statement, which knows the position of each in the text."""
 
 from __future__ import annotations
 

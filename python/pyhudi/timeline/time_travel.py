@@ -109,13 +109,13 @@ def _check_not_cleaned(timeline: Timeline, instant: str) -> None:
     clean = _last_clean(timeline, instant)
     if clean is None:
         return
-    horizon = clean.get("earliestCommitToRetain") or None
-    if horizon is None:
+    earliest = clean.get("earliestCommitToRetain") or None
+    if earliest is None:
         commits = timeline.uncut.commits
-        horizon = commits[0].requested if commits else None
-    if horizon is not None and instant < horizon:
+        earliest = commits[0].requested if commits else None
+    if earliest is not None and instant < earliest:
         raise HistoryUnavailable(
-            f"as_of {instant} is before {horizon}: files of that snapshot have been cleaned",
+            f"as_of {instant} is before {earliest}: files of that snapshot have been cleaned",
             hint="Increase the cleaner's retention to read older snapshots.",
         )
 

@@ -23,9 +23,9 @@ Therefore the table's properties are replaced only by compare-and-set, and a wri
 a pending operation fences it first.
 
 Stalled writers: every deciding step (a planned request, a completed file, a manifest) is checked
-again afterwards, and undone if other writers went on. The next writer revokes a zombie commit in
-the critical section in which it reads the timeline (`zombie_commits.py`). A data file that
-was written after its rollback is deleted by its writer, or before its instant leaves the timeline
+again afterwards, and reverted if other writers committed. The next writer revokes a zombie commit
+in the critical section in which it reads the timeline (`zombie_commits.py`). A data file that was
+written after its rollback is deleted by its writer, or before its instant leaves the timeline
 (`attempt_files.py`).
 
 Table services on a data table are plans that any writer executes (`planned_services.py`). A

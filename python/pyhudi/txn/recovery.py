@@ -1,6 +1,6 @@
 """Recovery of a table before a new write: completes or removes the work of failed writers.
 
-Recovery executes pending restores and rollbacks, rolls back failed writes, and removes unfinished
+Recovery executes pending restores and rollbacks, rolls back failed writes, and removes incomplete
 savepoints, leftover markers and staged files. It checks in the same critical section that the
 writers are not active. A stalled writer may still complete its write after the rollback. It then
 undoes the write itself; if it fails, the next writer does.

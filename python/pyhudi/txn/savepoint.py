@@ -88,7 +88,7 @@ def create(table: TableSnapshot, comment: str = "", instant: str | None = None) 
 
 
 def delete(table: TableSnapshot, instant: str) -> None:
-    """Delete a savepoint, also the unfinished one of a failed writer.
+    """Delete a savepoint, also the incomplete one of a failed writer.
 
     Raises `ConfigError` if it does not exist, `LockTimeout` if another writer holds the table's
     lock.
@@ -104,7 +104,7 @@ def delete(table: TableSnapshot, instant: str) -> None:
 
 
 def remove_unfinished_savepoints(table: TableSnapshot, timeline: Timeline) -> None:
-    """Remove unfinished savepoints, whose writers have failed."""
+    """Remove incomplete savepoints, whose writers have failed."""
     for pending in timeline.pending(SAVEPOINT):
         PendingInstant(table, pending.requested, SAVEPOINT).remove()
 
