@@ -54,7 +54,7 @@ class Step:
     label: str
     """The description of the call."""
     finished: int
-    """Finished tasks; on Spark, of all its stages that have begun."""
+    """Finished tasks; on Spark, of all its stages that have started."""
     total: int
     """All tasks; 0 if Spark has not planned them yet."""
 

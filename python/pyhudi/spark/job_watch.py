@@ -172,7 +172,7 @@ class _ClassicJobs:
         ]
 
     def _stages(self, jobs: Iterable[Any] | None = None) -> list[Any]:
-        """Return the stages that have begun; Spark skips those whose rows it has already."""
+        """Return the stages that have started; Spark skips those whose rows it has already."""
         jobs = self._jobs() if jobs is None else jobs
         ids = sorted({stage for job in jobs for stage in job.stageIds})
         stages = map(self._context.statusTracker().getStageInfo, ids)
