@@ -15,7 +15,7 @@ import pytest
 
 import pyhudi
 from pyhudi import LocalEngine
-from pyhudi.engine.protocol import Attempt
+from pyhudi.engine.protocol import Attempt, Watcher
 from pyhudi.errors import HudiError
 from pyhudi.slices import markers
 from pyhudi.txn.late_files import removing_late_files
@@ -41,6 +41,11 @@ class LateEngine(LocalEngine):
     def has_late_tasks(self) -> bool:
         """Yes, the attempt."""
         return True
+
+    def with_watcher(self, watcher: Watcher) -> LateEngine:
+        """The engine itself: a copy would have a late attempt of its own."""
+        self.watcher = watcher
+        return self
 
     def run(
         self,

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic
@@ -78,7 +79,9 @@ class LocalEngine:
         Returns:
             The engine. It cannot be pickled if the watcher cannot.
         """
-        return self._copy(self.threads, watcher)
+        engine = copy(self)
+        engine.watcher = watcher
+        return engine
 
     def for_small_io(self) -> LocalEngine:
         """Return a copy of this engine for tasks that wait for storage: many run concurrently.
@@ -88,12 +91,11 @@ class LocalEngine:
         """
         if self._is_chosen:
             return self
-        return self._copy(max(self.threads, MAX_CONCURRENT), self.watcher)
-
-    def _copy(self, threads: int, watcher: Watcher | None) -> LocalEngine:
-        engine = LocalEngine(threads, look_ahead_bytes=self.look_ahead_bytes)
-        engine._is_chosen, engine.watcher = self._is_chosen, watcher
-        return engine
+        many = LocalEngine(
+            max(self.threads, MAX_CONCURRENT), look_ahead_bytes=self.look_ahead_bytes
+        )
+        many.watcher = self.watcher
+        return many
 
     @property
     def tasks_per_process(self) -> int:

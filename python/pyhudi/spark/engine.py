@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -54,7 +55,7 @@ class SparkEngine:
 
     def with_watcher(self, watcher: Watcher) -> SparkEngine:
         """Return a copy of this engine whose calls the watcher observes."""
-        engine = SparkEngine(self.spark)
+        engine = copy(self)
         engine.watcher = watcher
         return engine
 
