@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statement_parser import parse_statement
+from pyhudi.sql.statement_parser import first_word, parse_statement, target_table
 from pyhudi.sql.statements import (
     AlterColumns,
     Assignment,
@@ -204,7 +204,8 @@ STATEMENTS: list[tuple[str, Statement]] = [
     ("DROP INDEX IF EXISTS i ON t", DropIndex("i", T, if_exists=True)),
     ("SHOW PARTITIONS t", Show("partitions", T)),
     ("DESCRIBE HISTORY t LIMIT 3", Show("history", T, 3)),
-    ("DESC TABLE EXTENDED t", Show("columns", T)),
+    ("DESC TABLE EXTENDED t", Show("columns", T, extended=True)),
+    ("DESCRIBE t", Show("columns", T)),
     ("SHOW INDEXES FROM t", Show("indexes", T)),
     (
         "CALL system.run_clean(TABLE => 't', retain_commits => 3, x => -1, y => true, z => NULL)",
@@ -217,7 +218,6 @@ STATEMENTS: list[tuple[str, Statement]] = [
             "SELECT * FROM t GROUP BY a ORDER BY b",
             "WITH a AS (SELECT 1) SELECT * FROM a",
             "CREATE TABLE t (a INT) USING parquet",
-            "CREATE OR REPLACE TEMP VIEW v AS SELECT 1",
             "SHOW TABLES",
             "DESCRIBE QUERY SELECT 1",
             "DESCRIBE FUNCTION abs",
@@ -274,3 +274,44 @@ def test_parse_statement_error_says_where(sql: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_statement(sql)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "stored_in"),
+    [
+        ("SELECT 1", None),
+        ("/* a comment */ create or replace temporary view v AS SELECT 1", "session"),
+        ("-- a comment\nCREATE GLOBAL TEMP VIEW v AS SELECT 1", "session"),
+        ("CACHE LAZY TABLE t AS SELECT 1", "session"),
+        ("/* {'app': 'dbt'} */\ncreate or replace view v AS SELECT 1", "catalog"),
+        ("CREATE VIEW IF NOT EXISTS v (a) AS SELECT 1", "catalog"),
+        ("ALTER VIEW v AS SELECT 1", "catalog"),
+        ("CREATE TABLE view USING parquet AS SELECT 1", None),
+        ("CREATE TABLE t (a INT) USING parquet", None),
+    ],
+)
+def test_parse_statement_knows_where_a_query_is_stored(sql: str, stored_in: str | None) -> None:
+    statement = parse_statement(sql)
+    assert isinstance(statement, Query)
+    assert statement.stored_in == stored_in
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("MERGE WITH SCHEMA EVOLUTION INTO a.t USING s", ("a", "t")),
+        ("/* x */ insert overwrite table t PARTITION (a) IF NOT EXISTS SELECT 1", ("t",)),
+        ("DELETE t", ("t",)),
+        ("DROP TABLE IF EXISTS `t t` x y", ("t t",)),
+        ("INSERT INTO", None),
+        ("SELECT * FROM t", None),
+        ("UPDATE t SET a = 'x", None),
+    ],
+)
+def test_target_table_of_an_incomplete_statement(sql: str, table: tuple[str, ...] | None) -> None:
+    assert target_table(sql) == (None if table is None else TableName(table))
+
+
+def test_first_word_skips_comments() -> None:
+    assert first_word("-- a\n/* b */ select 1") == "SELECT"
+    assert first_word("SELECT 'x") == ""

@@ -53,7 +53,7 @@ def test_find_tables_knows_where_relations_stand(sql: str, tables: list[str]) ->
 def test_find_tables_reads_the_time(sql: str, as_of: str) -> None:
     first = find_tables(sql)[0]
     assert first.as_of == as_of
-    assert as_of not in replace_tables(sql, [first], lambda _: "v")
+    assert as_of not in replace_tables(sql, [first], lambda _: "`v`")
 
 
 def test_find_tables_keeps_the_error_of_a_time_that_is_no_literal() -> None:
@@ -67,7 +67,7 @@ def test_find_tables_takes_table_functions() -> None:
     (reference,) = find_tables(sql)
     assert (reference.function, str(reference.table)) == ("hudi_table_changes", "lake.trips")
     assert reference.arguments == ("cdc", "earliest")
-    assert replace_tables(sql, [reference], lambda _: "v") == "SELECT * FROM `v` c"
+    assert replace_tables(sql, [reference], lambda _: "`v`") == "SELECT * FROM `v` c"
 
 
 def test_find_tables_takes_as_of_as_a_function_only() -> None:
@@ -90,14 +90,14 @@ def test_find_tables_takes_as_of_as_a_function_only() -> None:
     ],
 )
 def test_replace_tables_keeps_names_of_columns_valid(sql: str, replaced: str) -> None:
-    assert replace_tables(sql, find_tables(sql), lambda _: "v") == replaced
+    assert replace_tables(sql, find_tables(sql), lambda _: "`v`") == replaced
 
 
 def test_replace_tables_leaves_unknown_tables() -> None:
     sql = "SELECT * FROM a JOIN b ON a.x = b.x"
 
     def view(reference: TableReference) -> str | None:
-        return "v" if reference.table.parts == ("b",) else None
+        return "`v`" if reference.table.parts == ("b",) else None
 
     assert replace_tables(sql, find_tables(sql), view) == (
         "SELECT * FROM a JOIN `v` AS `b` ON a.x = b.x"

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from pyhudi.spark.hudi_format import read, write
     from pyhudi.spark.procedures import register_procedures
     from pyhudi.spark.registration import register, register_source
-    from pyhudi.spark.sql import sql
+    from pyhudi.spark.session_sql import EnabledSql, enable_sql
+    from pyhudi.spark.sql_runner import sql
     from pyhudi.spark.stream_sink import sink
     from pyhudi.spark.to_dataframe import read_incremental
 
 __all__ = [
+    "EnabledSql",
     "SparkEngine",
     "SparkHudiTable",
     "create_table",
+    "enable_sql",
     "read",
     "read_incremental",
     "register",
@@ -40,17 +43,19 @@ __all__ = [
 ]
 
 _MODULES = {
+    "EnabledSql": "session_sql",
     "HudiDataSource": "source",  # PySpark 3.5 has no data sources in Python
     "SparkEngine": "engine",
     "SparkHudiTable": "delta_style_table",
     "create_table": "create",
+    "enable_sql": "session_sql",
     "read": "hudi_format",
     "read_incremental": "to_dataframe",
     "register": "registration",
     "register_procedures": "procedures",
     "register_source": "registration",
     "sink": "stream_sink",
-    "sql": "sql",
+    "sql": "sql_runner",  # a module `sql` would replace the function
     "write": "hudi_format",
 }
 """The module of each name. Names are imported on first use: an executor needs few of them."""

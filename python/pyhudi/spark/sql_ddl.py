@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from pyhudi.api.create import create_and_fill
 from pyhudi.api.drop import drop_table
-from pyhudi.api.table import HudiTable
+from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import has_table
 from pyhudi.config.log import warn
 from pyhudi.config.new_table_properties import NewTable
@@ -27,7 +27,16 @@ from pyhudi.spark.delta_style_table import SparkHudiTable
 from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_options import WriteRequest
 from pyhudi.spark.new_columns import ddl_schema
-from pyhudi.spark.sql_tables import TableLocation, register_name, warehouse_location
+from pyhudi.spark.sql_tables import (
+    TableLocation,
+    add_entry,
+    check_new_entry,
+    quote,
+    register_name,
+    spark_sql,
+    uses_catalog,
+    warehouse_location,
+)
 from pyhudi.spark.to_dataframe import frame_of_rows
 from pyhudi.spark.types import spark_schema, wire_schema
 from pyhudi.sql.procedures import table_properties
@@ -41,6 +50,7 @@ from pyhudi.sql.statements import (
     DropTable,
     SetProperties,
     Show,
+    TableName,
     Truncate,
 )
 from pyhudi.storage.storage import Storage
@@ -65,23 +75,24 @@ _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 def create(
     spark: SparkSession, statement: CreateTable, query: str | None, default: TableLocation
 ) -> None:
-    """Create a table, with the rows of a query if there is one, and register its name.
+    """Create a table, with the rows of a query if there is one, and make its name known.
 
     As in Hudi's SQL, partition columns come last, and directories are named `column=value`.
     """
+    if not statement.if_not_exists and _enters_catalog(spark, statement):
+        check_new_entry(spark, statement.table)
     uri = statement.location or statement.table.path or warehouse_location(spark, statement.table)
     storage = Storage(uri, default.storage_options)
     location = replace(default, uri=uri)
-    name = ".".join(statement.table.parts)
     if statement.if_not_exists and has_table(storage):
-        register_name(spark, name, location)
+        _add_name(spark, statement, location)
         return
     options = _options_of(statement)
     request = WriteRequest.of({**(default.options or {}), **options})
     if query is None:
         declared = ", ".join(filter(None, (statement.columns, statement.partition_columns)))
         if not declared and has_table(storage):
-            register_name(spark, name, location)
+            _add_name(spark, statement, location)
             return
         if not declared:
             raise ConfigError(
@@ -91,7 +102,7 @@ def create(
         partition_by = match_case(spark, statement.partition_by, columns.names)
         data: Any = _partitions_last(columns, partition_by)
     else:
-        frame = spark.sql(query)
+        frame = spark_sql(spark, query)
         partition_by = match_case(spark, statement.partition_by, frame.columns)
         names = [n for n in frame.columns if n not in partition_by]
         data = frame.select(*(sf.col(f"`{n}`") for n in [*names, *partition_by]))
@@ -116,7 +127,26 @@ def create(
         engine=SparkEngine(spark),
     )
     handle_options = {**(default.options or {}), **request.handle}
-    register_name(spark, name, replace(location, options=handle_options))
+    _add_name(spark, statement, replace(location, options=handle_options))
+
+
+def _enters_catalog(spark: SparkSession, statement: CreateTable) -> bool:
+    return uses_catalog(spark) and statement.table.path is None
+
+
+def _add_name(spark: SparkSession, statement: CreateTable, location: TableLocation) -> None:
+    """Make a table known by its name: in Spark's catalog if it enters it, else in the session.
+
+    The catalog stores no options, so the session has the name of a table with options, too.
+    """
+    name = ".".join(statement.table.parts)
+    enters_catalog = _enters_catalog(spark, statement)
+    if not enters_catalog or location.options or location.storage_options:
+        register_name(spark, name, location)
+    if enters_catalog:
+        storage = location.storage_options
+        table = open_table(location.uri, storage_options=storage, options=location.options)
+        add_entry(spark, statement.table, spark_schema(wire_schema(table.schema)), location.uri)
 
 
 def drop(spark: SparkSession, statement: DropTable, location: TableLocation) -> None:
@@ -126,7 +156,7 @@ def drop(spark: SparkSession, statement: DropTable, location: TableLocation) -> 
     if register_name(spark, name, None):
         spark.catalog.dropTempView(name)
     if statement.table.path is None and spark.catalog.tableExists(name):
-        spark.sql(f"DROP TABLE IF EXISTS {statement.table}")
+        spark_sql(spark, f"DROP TABLE IF EXISTS {statement.table}")
 
 
 def run(spark: SparkSession, statement: TableChange, table: HudiTable) -> WriteResult | None:
@@ -157,7 +187,10 @@ def show(spark: SparkSession, statement: Show, table: ChangingTable) -> DataFram
     match statement.what:
         case "columns":
             schema = spark_schema(wire_schema(table.schema))
-            columns = [(field.name, field.dataType.simpleString(), None) for field in schema]
+            columns: list[tuple[str | None, ...]] = [
+                (field.name, field.dataType.simpleString(), None) for field in schema
+            ]
+            columns += _details(statement.table, table) if statement.extended else []
             rows = _text_rows(("col_name", "data_type", "comment"), columns)
         case "history":
             return frame_of_rows(spark, table.history(statement.limit))
@@ -172,6 +205,27 @@ def show(spark: SparkSession, statement: Show, table: ChangingTable) -> DataFram
         case _:
             rows = _text_rows(("createtab_stmt",), [(_create_statement(statement, table),)])
     return frame_of_rows(spark, rows)
+
+
+def _details(name: TableName, table: HudiTable) -> list[tuple[str | None, ...]]:
+    """Return the rows of DESCRIBE EXTENDED after the columns, by Spark's names."""
+    schema = spark_schema(wire_schema(table.schema))
+    rows = []
+    if table.config.partition_fields:
+        rows = [("# Partition Information", ""), ("# col_name", "data_type")]
+        rows += [(n, schema[n].dataType.simpleString()) for n in table.config.partition_fields]
+    properties = ",".join(f"{key}={value}" for key, value in _sql_properties(table).items())
+    rows += [
+        ("", ""),
+        ("# Detailed Table Information", ""),
+        ("Database", name.parts[-2] if len(name.parts) > 1 else ""),
+        ("Table", name.parts[-1]),
+        ("Type", "EXTERNAL"),
+        ("Provider", "hudi"),
+        ("Location", table.uri),
+        ("Table Properties", f"[{properties}]"),
+    ]
+    return [(key, value, "comment" if key == "# col_name" else "") for key, value in rows]
 
 
 def _options_of(statement: CreateTable) -> dict[str, str]:
@@ -313,24 +367,27 @@ def _index_names(table: HudiTable) -> set[str]:
 def _create_statement(statement: Show, table: HudiTable) -> str:
     config = table.config
     columns = ",\n  ".join(
-        f"{_quote(field.name)} {field.dataType.simpleString().upper()}"
+        f"{quote(field.name)} {field.dataType.simpleString().upper()}"
         for field in spark_schema(wire_schema(table.schema))
     )
-    properties = {"type": "mor" if config.is_merge_on_read else "cow"}
-    if config.record_key_fields:
-        properties["primaryKey"] = ",".join(config.record_key_fields)
-    if config.ordering_fields:
-        properties["orderingFields"] = ",".join(config.ordering_fields)
+    properties = _sql_properties(table)
     lines = [f"CREATE TABLE {statement.table} (\n  {columns})", "USING hudi"]
     if config.partition_fields:
-        lines.append(f"PARTITIONED BY ({', '.join(map(_quote, config.partition_fields))})")
+        lines.append(f"PARTITIONED BY ({', '.join(map(quote, config.partition_fields))})")
     lines.append(f"LOCATION '{table.uri}'")
     pairs = ",\n  ".join(f"'{name}' = '{value}'" for name, value in sorted(properties.items()))
     return "\n".join([*lines, f"TBLPROPERTIES (\n  {pairs})"])
 
 
-def _quote(name: str) -> str:
-    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+def _sql_properties(table: HudiTable) -> dict[str, str]:
+    """Return the TBLPROPERTIES that describe a table."""
+    config = table.config
+    properties = {"type": "mor" if config.is_merge_on_read else "cow"}
+    if config.record_key_fields:
+        properties["primaryKey"] = ",".join(config.record_key_fields)
+    if config.ordering_fields:
+        properties["orderingFields"] = ",".join(config.ordering_fields)
+    return properties
 
 
 def _text_rows(names: tuple[str, ...], rows: Iterable[tuple[str | None, ...]]) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyhudi.errors import ConfigError
 from pyhudi.sql.statements import (
     HUDI_FORMATS,
     AlterColumns,
@@ -86,8 +87,11 @@ def _create_table(tokens: Tokens) -> CreateTable | None:
     if not tokens.accept("TABLE"):
         return None
     if_not_exists = tokens.accept("IF", "NOT", "EXISTS")
-    table = TableName(tokens.names())
-    columns = tokens.text_in_parentheses("the columns") if tokens.word() == "(" else None
+    try:
+        table = TableName(tokens.names())
+        columns = tokens.text_in_parentheses("the columns") if tokens.word() == "(" else None
+    except ConfigError:  # The engine reports an error in a table of any format.
+        return None
     if not tokens.accept("USING") or ".".join(tokens.names()).lower() not in HUDI_FORMATS:
         return None
     if replace:
@@ -294,10 +298,9 @@ def _show(tokens: Tokens) -> Show | None:
     if tokens.one_of("SHOW", "DESCRIBE", "DESC") == "SHOW":
         return None
     tokens.accept("TABLE")
-    tokens.accept("EXTENDED")
-    tokens.accept("FORMATTED")
+    extended = tokens.accept("EXTENDED") or tokens.accept("FORMATTED")
     is_table = tokens.is_name() and tokens.word() not in _OTHER_OBJECTS and tokens.raw(1) in _LAST
-    return Show("columns", TableName(tokens.names())) if is_table else None
+    return Show("columns", TableName(tokens.names()), extended=extended) if is_table else None
 
 
 def _call(tokens: Tokens) -> Call:

@@ -6,6 +6,10 @@ The grammar is Spark's (`SqlBaseParser.g4`, 4.1) with what Hudi adds to it (`Hoo
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
+from pyhudi.errors import ConfigError
 from pyhudi.sql import ddl_parser
 from pyhudi.sql.statements import (
     Assignment,
@@ -21,6 +25,13 @@ from pyhudi.sql.statements import (
 )
 from pyhudi.sql.tokens import Tokens
 
+_CHANGES = frozenset({"MERGE", "UPDATE", "DELETE", "INSERT", "ALTER", "DROP", "TRUNCATE"})
+_BEFORE_TARGET = _CHANGES | frozenset(
+    """WITH SCHEMA EVOLUTION INTO OVERWRITE FROM TABLE IF EXISTS""".split()  # noqa: SIM905
+)
+_STORED_QUERY = re.compile(
+    r"(?P<cache>CACHE)|(CREATE (OR REPLACE )?(GLOBAL )?(?P<temporary>TEMP |TEMPORARY )?|ALTER )VIEW"
+)
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 
 
@@ -36,6 +47,27 @@ def parse_statement(sql: str) -> Statement:
     statement = _parse(tokens)
     tokens.finish()
     return statement
+
+
+def first_word(sql: str) -> str:
+    """Return the first word of a statement in upper case; "" if it cannot be read."""
+    try:
+        return Tokens(sql).word()
+    except ConfigError:
+        return ""
+
+
+def target_table(sql: str) -> TableName | None:
+    """Return the table that a statement changes, even if the rest of it cannot be parsed."""
+    if first_word(sql) not in _CHANGES:
+        return None
+    try:
+        tokens = Tokens(sql)
+        while tokens.word() in _BEFORE_TARGET:
+            tokens.at += 1
+        return TableName(tokens.names())
+    except ConfigError:
+        return None
 
 
 def is_query(sql: str) -> bool:
@@ -59,7 +91,17 @@ def _parse(tokens: Tokens) -> Statement:
             if statement is not None:
                 return statement
             tokens.at = first
-            return Query(tokens.rest("a statement"))
+            stored_in = _store_of_query(tokens)
+            return Query(tokens.rest("a statement"), stored_in)
+
+
+def _store_of_query(tokens: Tokens) -> Literal["session", "catalog"] | None:
+    """Return where the engine stores the query of a statement (`Query.stored_in`)."""
+    first_words = " ".join(tokens.word(offset) for offset in range(6))
+    match = _STORED_QUERY.match(first_words)
+    if match is None:
+        return None
+    return "session" if match["cache"] or match["temporary"] else "catalog"
 
 
 def _merge(tokens: Tokens) -> MergeInto:

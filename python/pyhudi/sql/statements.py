@@ -200,6 +200,8 @@ class Show:
     what: Literal["columns", "history", "detail", "partitions", "properties", "indexes", "create"]
     table: TableName
     limit: int | None = None
+    extended: bool = False
+    """Whether DESCRIBE shows details of the table after its columns."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,9 @@ class Query:
     """Any other statement: the engine runs it, with views for the Hudi tables that it names."""
 
     sql: str
+    stored_in: Literal["session", "catalog"] | None = None
+    """Store of the query's text: the session for a temporary view or a cached table, the catalog
+    for another view."""
 
 
 Statement: TypeAlias = (

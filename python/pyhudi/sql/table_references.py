@@ -83,18 +83,18 @@ def find_tables(sql: str) -> list[TableReference]:
 
 
 def replace_tables(
-    sql: str, references: Sequence[TableReference], view: Callable[[TableReference], str | None]
+    sql: str, references: Sequence[TableReference], relation: Callable[[TableReference], str | None]
 ) -> str:
-    """Return a query with the name of a view in the place of each reference that has one.
+    """Return a query with another relation in the place of each reference that has one.
 
-    A table without an alias keeps its name as the view's alias, since columns may be named by it.
+    A table without an alias keeps its name as the alias, since columns may be named by it.
     """
     result, at = [], 0
     for reference in references:
-        name = view(reference)
-        if name is None:
+        text = relation(reference)
+        if text is None:
             continue
-        result += [sql[at : reference.start], f"`{name}`"]
+        result += [sql[at : reference.start], text]
         if not reference.has_alias and reference.table.path is None and not reference.function:
             result.append(f" AS `{reference.table.parts[-1].replace('`', '``')}`")
         at = reference.end

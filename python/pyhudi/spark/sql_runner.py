@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.log import warn
 from pyhudi.config.options import check_options
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, MaintenanceWarning, UnsupportedTableFeature
 from pyhudi.spark import sql_ddl
 from pyhudi.spark.delta_style_dml import Change, ChangingTable
 from pyhudi.spark.delta_style_merge_frame import SparkClause
@@ -21,11 +24,19 @@ from pyhudi.spark.engine import SparkEngine
 from pyhudi.spark.hudi_format import read as read_by_options
 from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.sql_insert import insert_rows
-from pyhudi.spark.sql_tables import TableLocation, find_table
+from pyhudi.spark.sql_tables import (
+    TableLocation,
+    catalog_has,
+    find_table,
+    spark_sql,
+    string_literal,
+    uses_catalog,
+)
 from pyhudi.spark.to_dataframe import frame_of_rows, read
-from pyhudi.sql.procedures import call_procedure, filesystem_view, query_timeline
-from pyhudi.sql.statement_parser import is_query, parse_statement
+from pyhudi.sql.procedures import PROCEDURES, call_procedure, filesystem_view, query_timeline
+from pyhudi.sql.statement_parser import first_word, is_query, parse_statement, target_table
 from pyhudi.sql.statements import (
+    AlterColumns,
     Assignment,
     Call,
     CreateTable,
@@ -81,38 +92,55 @@ def sql(
         TableNotFound: a path has no table.
         CommitConflict: another writer changed the same rows.
     """
-    return _SqlRunner(spark, TableLocation("", storage_options, options)).run(statement)
+    return SqlRunner(spark, TableLocation("", storage_options, options)).run(statement)
 
 
 @dataclass(frozen=True)
-class _SqlRunner:
+class SqlRunner:
     """Runs the statements of a session."""
 
     spark: SparkSession
     default: TableLocation
+    on_session: bool = False
+    """Whether the caller is `spark.sql` itself: statements that pyhudi does not have are Spark's,
+    if they change no Hudi table."""
 
-    def run(self, text: str) -> DataFrame:
-        """Run one statement."""
-        statement = parse_statement(text)
+    def run(
+        self, text: str, args: Any = None, kwargs: Mapping[str, Any] = MappingProxyType({})
+    ) -> DataFrame:
+        """Run one statement. Spark puts the arguments into a query."""
+        try:
+            statement = parse_statement(text)
+        except ConfigError:
+            table = target_table(text)
+            is_hudis = first_word(text) == "CREATE" or (
+                table is not None and self._find(table) is not None
+            )
+            if is_hudis or not self.on_session:
+                raise
+            return spark_sql(self.spark, text, args, **kwargs)
+        location = self._location(statement)
+        if location is None or isinstance(statement, Query):
+            stored_in = statement.stored_in if isinstance(statement, Query) else None
+            with self._views(text, stored_in) as query:
+                return spark_sql(self.spark, query, args, **kwargs)
+        if args or kwargs:
+            raise UnsupportedTableFeature(
+                f"arguments of spark.sql in {first_word(text)}, which pyhudi runs",
+                hint="Put the query into a temporary view, or the values into the statement.",
+            )
         match statement:
-            case Query():
-                return self._query(statement.sql)
             case Call():
                 return self._call(statement)
             case CreateTable():
                 with self._views(statement.query or "") as query:
                     sql_ddl.create(self.spark, statement, query or None, self.default)
                 return self._empty()
-        location = find_table(self.spark, statement.table, self.default)
-        if location is None:
-            self._check_name(statement)
-            return self._query(text)
-        match statement:
             case MergeInto() | Update() | Delete():
                 return self._result_frame(self._change(statement, location))
             case Insert():
                 with self._views(statement.query) as query:
-                    rows = self.spark.sql(query)
+                    rows = spark_sql(self.spark, query)
                     return self._result_frame(insert_rows(self._open(location), statement, rows))
             case Show():
                 return sql_ddl.show(self.spark, statement, self._open(location))
@@ -121,7 +149,42 @@ class _SqlRunner:
                 return self._empty()
             case _:
                 result = sql_ddl.run(self.spark, statement, self._open(location))
+                if isinstance(statement, AlterColumns):
+                    self._alter_entry(statement.table, text)
                 return self._empty() if result is None else self._result_frame(result)
+
+    def _location(self, statement: Statement) -> TableLocation | None:
+        """Return where the table of a statement is that pyhudi runs; None if Spark runs it."""
+        match statement:
+            case Query():
+                return None
+            case CreateTable():
+                return self.default
+            case Call():
+                is_hudis = statement.procedure in {"help", *PROCEDURES}
+                return self.default if is_hudis or not self.on_session else None
+        location = self._find(statement.table)
+        if location is None and not self.on_session:
+            self._check_name(statement)
+        return location
+
+    def _find(self, table: TableName) -> TableLocation | None:
+        return find_table(self.spark, table, self.default)
+
+    def _alter_entry(self, table: TableName, text: str) -> None:
+        """Repeat a change of columns on the entry of a table in Spark's catalog.
+
+        A failure is a warning, because the change of the table has already succeeded.
+        """
+        if uses_catalog(self.spark) and catalog_has(self.spark, table):
+            try:
+                spark_sql(self.spark, text)
+            except PySparkException as error:
+                warn(
+                    f"Spark's catalog keeps the former columns of {table}, and views miss new "
+                    f"ones: {str(error).splitlines()[0]}",
+                    MaintenanceWarning,
+                )
 
     def _open(self, location: TableLocation) -> ChangingTable:
         storage = Storage(location.uri, location.storage_options)
@@ -130,15 +193,11 @@ class _SqlRunner:
     def _empty(self) -> DataFrame:
         return self.spark.createDataFrame([], "status string")
 
-    def _check_name(self, statement: Statement) -> None:
+    @staticmethod
+    def _check_name(statement: Statement) -> None:
         """Raise `ConfigError` for a statement that only Hudi has, on a table that is not found."""
         if isinstance(statement, Show) and statement.what in {"history", "detail", "indexes"}:
             raise _not_found(statement.table)
-
-    def _query(self, text: str) -> DataFrame:
-        """Return the result of a statement that Spark runs."""
-        with self._views(text) as query:
-            return self.spark.sql(query)
 
     def _change(
         self, statement: MergeInto | Update | Delete, location: TableLocation
@@ -166,7 +225,7 @@ class _SqlRunner:
                 set_values = values(statement.assignments)
                 clause = SparkClause("matched", "update", prepare(statement.where), set_values)
                 return table.change(Change((clause,), alias=alias, casts=True))
-            source = self.spark.sql(prepare(_as_query(statement.source)) or "")
+            source = spark_sql(self.spark, prepare(_as_query(statement.source)) or "")
             name = statement.source_alias or _name_of_source(statement.source)
             clauses = [
                 SparkClause(
@@ -184,7 +243,7 @@ class _SqlRunner:
     def _call(self, statement: Call) -> DataFrame:
         def open_named(name: str | None, path: str | None) -> ChangingTable:
             table = TableName.parse(name or "") if path is None else TableName(("hudi", path))
-            location = find_table(self.spark, table, self.default)
+            location = self._find(table)
             if location is None:
                 raise _not_found(table)
             return self._open(location)
@@ -195,31 +254,52 @@ class _SqlRunner:
         return frame_of_rows(self.spark, _result_rows(result))
 
     @contextmanager
-    def _views(self, text: str) -> Iterator[str]:
-        """Yield a statement with temporary views in place of its Hudi tables."""
+    def _views(self, text: str, stored_in: str | None = None) -> Iterator[str]:
+        """Yield a statement with other relations in place of its Hudi tables.
+
+        They are temporary views, or entries of Spark's catalog if the catalog keeps the statement.
+
+        stored_in: where Spark keeps the statement (`Query.stored_in`).
+        """
         made: list[str] = []
 
-        def view(reference: TableReference) -> str | None:
-            location = find_table(self.spark, reference.table, self.default)
+        def relation(reference: TableReference) -> str | None:
+            location = self._find(reference.table)
             if location is None:
                 if reference.function is not None:
                     raise _not_found(reference.table)
                 return None
             if reference.time_error is not None:
                 raise reference.time_error
+            if stored_in == "catalog":
+                return self._entry(reference, location)
             name = f"_pyhudi_{uuid4().hex[:12]}"
             self._frame(reference, location).createOrReplaceTempView(name)
             made.append(name)
-            return name
+            return f"`{name}`"
 
         try:
-            yield replace_tables(text, find_tables(text), view)
+            yield replace_tables(text, find_tables(text), relation)
         finally:
-            # A Connect session analyses a query again when it runs, and a view keeps its text.
-            keeps_text = text.lstrip().upper().startswith(("CREATE", "CACHE"))
-            if not is_connect(self.spark) and not keeps_text:
+            # A Connect session analyses a query again when it runs.
+            if not is_connect(self.spark) and stored_in is None:
                 for name in made:
                     self.spark.catalog.dropTempView(name)
+
+    def _entry(self, reference: TableReference, location: TableLocation) -> str:
+        """Return an entry of Spark's catalog, with what the entry does not pass to its reader."""
+        table = reference.table
+        in_catalog = table.path is None and catalog_has(self.spark, table)
+        if not in_catalog or reference.function not in {None, "as_of"}:
+            raise UnsupportedTableFeature(
+                f"a view in Spark's catalog of {reference.function or table}",
+                hint="CREATE TEMPORARY VIEW, or on PySpark 4 call pyhudi.spark.enable_sql and name "
+                "a table that CREATE TABLE adds to the catalog.",
+            )
+        as_of = _as_of(reference) if reference.function else reference.as_of
+        options = {"path": location.uri} | ({} if as_of is None else {"as_of": as_of})
+        pairs = ", ".join(f"'{name}' = {string_literal(value)}" for name, value in options.items())
+        return f"{table} WITH ({pairs})"
 
     def _frame(self, reference: TableReference, location: TableLocation) -> DataFrame:
         """Return the rows of a table, or of a function about it."""
