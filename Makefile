@@ -177,7 +177,7 @@ soak-spark: $(STAMPS)/spark4 ## two Spark drivers of one table, killed, stopped 
 	  tests/spark/test_many_drivers.py $(PYTEST_ARGS)
 
 .PHONY: test-spark-cluster
-test-spark-cluster: $(STAMPS)/spark4 ## a cluster of a master and two workers: executors lost in mid-write, and streams and maintenance that are killed, for CLUSTER_SECONDS (600)
+test-spark-cluster: $(STAMPS)/spark4 ## a cluster of a master and two workers: executors and drivers that are killed, suspended, added and removed; streams and maintenance for CLUSTER_SECONDS (600)
 	PYHUDI_CLUSTER_SECONDS=$(CLUSTER_SECONDS) .venv-spark4/bin/python -m pytest -q tests/spark_cluster $(PYTEST_ARGS)
 
 .PHONY: simulate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import pyhudi
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("v", pa.int64())])
 PARTITIONS = 3
+_LEFTOVER = re.compile(r"/\.heartbeat/|/\.temp/|\.tmp$")
 
 
 @dataclass
@@ -60,9 +62,14 @@ class ClusterTable:
         table = pyhudi.open_table(self.base)
         result = table.check(deep=True)
         assert result.findings == (), result.findings
-        timeline = table.state.timeline
-        named = {p for one in timeline.commits for p in timeline.commit_metadata(one).paths}
-        assert self.data_files() - named == set()
+        assert self.data_files() - self.committed_files() == set()
+        assert self.leftovers() == set()
+
+    def check_with_next_write(self) -> None:
+        """Compare the table with the model, before and after the next write."""
+        self.check()
+        self.upsert_locally(450, 600, 9)
+        self.check()
 
     def check_rows(self) -> None:
         """Compare the rows with the model."""
@@ -83,9 +90,29 @@ class ClusterTable:
             and not file.name.endswith(".crc")
         }
 
+    def committed_files(self) -> set[str]:
+        """Return the files that the commits of the timeline name."""
+        timeline = pyhudi.open_table(self.base).state.timeline
+        return {path for one in timeline.commits for path in timeline.commit_metadata(one).paths}
+
+    def leftovers(self) -> set[str]:
+        """Return heartbeats, markers and staged files, of the metadata table, too."""
+        files = (path for path in self.base.rglob("*") if path.is_file())
+        paths = (str(file.relative_to(self.base)) for file in files)
+        return {path for path in paths if _LEFTOVER.search(path)}
+
 
 def _key(number: int) -> str:
     return f"k{number:05d}"
+
+
+def new_table(
+    folder: Path, type_: Literal["cow", "mor"] = "mor", version: Literal[6, 8, 9] = 9
+) -> ClusterTable:
+    """Create a table with 300 rows."""
+    table = ClusterTable(folder / "table", type_, version)
+    table.create()
+    return table
 
 
 def rows_of(spark: SparkSession, first: int, stop: int, v: int, parts: int = 2) -> DataFrame:
