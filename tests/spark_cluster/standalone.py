@@ -14,6 +14,7 @@ from typing import TypeVar
 import pyspark
 from pyspark.sql import SparkSession
 
+from pyhudi.spark.engine import SMALL_CALL_OPTION
 from tests.helpers.process_session import Process, ProcessSession, processes
 
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -132,6 +133,7 @@ def settings_in(folder: Path) -> dict[str, str]:
         "spark.sql.adaptive.coalescePartitions.enabled": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.task.maxFailures": "8",
+        SMALL_CALL_OPTION: "0",  # executors are to write these few rows
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
 
