@@ -225,6 +225,21 @@ def test_shared_heartbeat_stops_after_publication(storage: Storage) -> None:
     assert not driver.is_taken_over
 
 
+def test_shared_heartbeat_is_not_created_again_after_its_end(storage: Storage) -> None:
+    """A task of the write begins after the write's end."""
+    write = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
+    write.start()
+    joined = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
+    joined.join()
+    assert not joined.is_late
+    joined.stop_beating()
+    write.stop()
+    late = Heartbeat(storage, INSTANT, SystemClock(), owned=False)
+    late.join()
+    assert late.is_late
+    assert not file_of(storage).exists()
+
+
 def test_heartbeat_pauses_during_publication(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock())
     beat.beat()

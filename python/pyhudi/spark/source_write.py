@@ -121,6 +121,15 @@ class StagedWriter(TaskStaging, DataSourceArrowWriter):  # type: ignore[misc]
         self._write.stage.remove()
 
 
+class _DriverEngine(LocalEngine):
+    """The engine next to the driver of a write whose tasks Spark runs."""
+
+    @property
+    def has_late_tasks(self) -> bool:
+        """Yes, those of Spark."""
+        return True
+
+
 class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """One bulk insert. Creating the writer starts the write."""
 
@@ -137,7 +146,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """On an executor: write the rows of one task, and keep the write's heartbeat alive."""
         context = self._step.context
         beat = Heartbeat(context.storage, self._step.instant, SystemClock(), owned=False)
-        beat.start()
+        beat.join()
         try:
             # The user would not see a warning of Spark's worker, so no keys are counted.
             stats, _ = self._step.write_rows(iterator)
@@ -170,7 +179,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def _resume_transaction(self) -> Transaction:
         table = self._step.context.table
         lock_manager = lock_manager_for(table.storage, table.options, table.clock)
-        table = replace(table, engine=LocalEngine(), lock_manager=lock_manager)
+        table = replace(table, engine=_DriverEngine(), lock_manager=lock_manager)
         table.generator.observe(Timeline.load(table.storage, table.config))
         return Transaction.resume(table, BULK_INSERT, self._step.instant)
 

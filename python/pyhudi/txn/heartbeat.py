@@ -194,6 +194,13 @@ class Heartbeat:
         self.beat()
         self._renewal.start()
 
+    def join(self) -> None:
+        """Renew the heartbeat of another process, as `start`, unless its write has ended."""
+        if self._is_published():
+            self._lost = True
+            return
+        self.start()
+
     def beat(self) -> None:
         """Rewrite the file, unless the heartbeat has ended or has expired."""
         with self._lock:
