@@ -166,6 +166,10 @@ test-spark35-all: $(STAMPS)/spark35 $(STAMPS)/s3 $(STAMPS)/oracle ## all Spark t
 test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by the wheel and by the examples of docs/how-to
 	.venv-engines/bin/python -m pytest -q tests/other_engines $(PYTEST_ARGS)
 
+.PHONY: test-dbt
+test-dbt: $(STAMPS)/dbt ## a project of dbt whose models are Hudi tables, run by dbt itself
+	.venv-dbt/bin/python -m pytest -q tests/dbt $(PYTEST_ARGS)
+
 .PHONY: soak
 soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket
 	PYHUDI_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -q --timeout 0 \
@@ -303,7 +307,7 @@ fmt: $(STAMPS)/develop ## formats all code and applies the linter's fixes
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups again
-	for group in build develop spark35 spark4 engines wheel bench docs; do \
+	for group in build develop spark35 spark4 engines dbt wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -354,7 +358,7 @@ $(STAMPS)/wheel: $(STAMPS)/native $(PYTHON_SOURCES)
 	$(BIN)/maturin build --locked --quiet --out build/wheel
 	@touch $@
 
-$(STAMPS)/spark35 $(STAMPS)/spark4 $(STAMPS)/engines: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
+$(STAMPS)/spark35 $(STAMPS)/spark4 $(STAMPS)/engines $(STAMPS)/dbt: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python $(PIP) --require-hashes --requirement requirements/$*.txt
 	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
