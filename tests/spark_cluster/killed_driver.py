@@ -10,17 +10,25 @@ from pathlib import Path
 
 import pyhudi
 from tests.spark_cluster.cluster_table import rows_of
-from tests.spark_cluster.pausing import Pause, pause_before_file
+from tests.spark_cluster.pausing import Pause, PausingEngine, pause_before_file
 from tests.spark_cluster.standalone import session_at
 
-_NEXT_FILE = {"requested": r"/\d+\.((delta)?commit\.)?inflight$"}
+_NEXT_FILE = {
+    "requested": r"/\d+\.((delta)?commit\.)?inflight$",
+    "written": r"/metadata/\.hoodie/(timeline/)?\d+\.deltacommit\.requested$",
+    "metadata table": r"(?<!/metadata)/\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$",
+}
 """The file that the driver does not create any more, by phase."""
 
 
 def main(base: str, url: str, folder: str, phase: str) -> None:
     spark = session_at(url, Path(folder) / "driver")
-    pause_before_file(Pause(Path(folder) / "control"), _NEXT_FILE[phase])
-    pyhudi.open_table(base).upsert(rows_of(spark, 200, 500, 2))
+    pause, engine = Pause(Path(folder) / "control"), None
+    if phase == "tasks":
+        engine = PausingEngine(spark, pause, "marked")
+    else:
+        pause_before_file(pause, _NEXT_FILE[phase])
+    pyhudi.open_table(base, engine=engine).upsert(rows_of(spark, 200, 500, 2))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""A driver that is killed after it requested a commit, and the next driver's write."""
+"""Drivers that are killed in each phase of a commit, and the next driver's write."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -16,9 +17,25 @@ from tests.spark_cluster.standalone import Cluster, session_of, wait_for
 pytestmark = pytest.mark.timeout(900)
 
 
-@pytest.mark.parametrize("phase", ["requested"])
-def test_next_driver_recovers(phase: str, cluster: Cluster, tmp_path: Path) -> None:
-    table = new_table(tmp_path, "cow", 6)
+@pytest.mark.parametrize(
+    ("phase", "type_", "version"),
+    [
+        ("requested", "cow", 6),
+        ("tasks", "mor", 6),
+        ("tasks", "cow", 9),
+        ("written", "mor", 9),
+        ("metadata table", "cow", 6),
+        ("metadata table", "mor", 9),
+    ],
+)
+def test_next_driver_recovers(
+    phase: str,
+    type_: Literal["cow", "mor"],
+    version: Literal[6, 9],
+    cluster: Cluster,
+    tmp_path: Path,
+) -> None:
+    table = new_table(tmp_path, type_, version)
     pause = Pause(tmp_path / "control")
     pause.folder.mkdir()
     command = [sys.executable, "-m", "tests.spark_cluster.killed_driver"]

@@ -38,7 +38,7 @@ def in_metadata_table(base: Path, version: int) -> None:
 
     table = TABLE.make(base, version=version, options=ENABLED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_name", external)
+        patch.setattr(files, "file_name_of", external)
         table.insert(TABLE.rows("ab"))
     (written,) = base.glob("*.parquet")
     written.rename(base / FILE)

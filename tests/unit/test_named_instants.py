@@ -35,7 +35,7 @@ class NoArchive:
         self.archived = instants
 
     def instants(self, incremental_range: Any) -> tuple[Instant, ...]:
-        return tuple(filter(incremental_range.holds, self.archived))
+        return tuple(filter(incremental_range.contains, self.archived))
 
 
 def done(requested: int, completed: int | None, action: str = COMMIT) -> Instant:
