@@ -8,14 +8,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pyspark import cloudpickle
+
 import pyhudi
+from tests.spark_cluster import pausing
 from tests.spark_cluster.cluster_table import rows_of
 from tests.spark_cluster.pausing import Pause, PausingEngine, pause_before_file
 from tests.spark_cluster.standalone import session_at
 
 _NEXT_FILE = {
     "requested": r"/\d+\.((delta)?commit\.)?inflight$",
-    "written": r"/metadata/\.hoodie/(timeline/)?\d+\.deltacommit\.requested$",
     "metadata table": r"(?<!/metadata)/\.hoodie/(timeline/)?\d+(_\d+)?\.(delta)?commit$",
 }
 """The file that the driver does not create any more, by phase."""
@@ -25,6 +27,7 @@ def main(base: str, url: str, folder: str, phase: str) -> None:
     spark = session_at(url, Path(folder) / "driver")
     pause, engine = Pause(Path(folder) / "control"), None
     if phase == "tasks":
+        cloudpickle.register_pickle_by_value(pausing)  # executors do not have the tests
         engine = PausingEngine(spark, pause, "marked")
     else:
         pause_before_file(pause, _NEXT_FILE[phase])

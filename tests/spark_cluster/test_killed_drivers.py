@@ -21,10 +21,7 @@ pytestmark = pytest.mark.timeout(900)
     ("phase", "type_", "version"),
     [
         ("requested", "cow", 6),
-        ("tasks", "mor", 6),
         ("tasks", "cow", 9),
-        ("written", "mor", 9),
-        ("metadata table", "cow", 6),
         ("metadata table", "mor", 9),
     ],
 )
