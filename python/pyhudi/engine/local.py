@@ -316,4 +316,5 @@ def choose_engine(engine: Engine, storage: Storage, *, files: int = 0, size: int
 def _on_driver(engine: Engine) -> LocalEngine:
     """Return threads of this process for small calls of a cluster, with its watcher."""
     local = LocalEngine()
-    return local if engine.watcher is None else local.with_watcher(engine.watcher)
+    local.watcher = engine.watcher
+    return local

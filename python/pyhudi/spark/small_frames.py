@@ -37,14 +37,18 @@ def fetch_if_small(engine: Engine, frame: DataFrame) -> pa.Table | None:
 
     Spark runs one query at most, of one or two jobs; it stops early if there are more rows.
     """
-    return fetch(engine, frame) if _may_be_small(frame, engine.small_call_bytes) else None
+    size = engine.small_call_bytes
+    return _fetch(engine, frame, size) if size and _may_be_small(frame, size) else None
 
 
 def fetch(engine: Engine, frame: DataFrame) -> pa.Table | None:
     """Return the rows as `fetch_if_small` does, for a frame that is computed anyway."""
-    if not engine.small_call_bytes:
-        return None
-    gather = _Gather(min(_MAX_BYTES, engine.small_call_bytes))
+    size = engine.small_call_bytes
+    return _fetch(engine, frame, size) if size else None
+
+
+def _fetch(engine: Engine, frame: DataFrame, size: int) -> pa.Table | None:
+    gather = _Gather(min(_MAX_BYTES, size))
     gathered = collect(
         map_batches(frame.limit(MAX_ROWS + 1), gather, _ROWS), "read the rows", engine
     )
@@ -62,8 +66,6 @@ def _may_be_small(frame: DataFrame, size: int) -> bool:
     That is cheap if no rows have to be shuffled before the first comes out: each task stops after
     as many rows as a small DataFrame has.
     """
-    if not size:
-        return False
     plan = _explain(frame)
     match = _SIZE.search(plan)
     estimate = _UNKNOWN if match is None else float(match[1]) * _UNITS.get(match[2], _UNKNOWN)
