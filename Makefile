@@ -309,7 +309,7 @@ fmt: $(STAMPS)/develop ## formats all code and applies the linter's fixes
 lock: $(STAMPS)/uv ## resolves the Python dependency groups again
 	for group in build develop spark35 spark4 engines dbt wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
-	    --no-emit-index-url --no-annotate --custom-compile-command "make lock" --upgrade \
+	    --no-emit-index-url --no-annotate --no-strip-extras --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
 	done
 
