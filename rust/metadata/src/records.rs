@@ -746,7 +746,7 @@ impl KeptFiles {
             };
             entries.push((key_hash(key), number));
         }
-        Ok(ByHash::new(entries))
+        Ok(ByHash::new(&entries))
     }
 }
 

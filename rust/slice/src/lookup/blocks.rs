@@ -134,7 +134,7 @@ fn block_keys(source: &LogSource, block: &LogBlock) -> Result<BlockKeys> {
         }
         Ok(())
     })?;
-    Ok(has_keys.then(|| ByHash::new(entries)))
+    Ok(has_keys.then(|| ByHash::new(&entries)))
 }
 
 fn key_column(batch: &RecordBatch) -> Result<Option<arrow::array::StringArray>> {

@@ -85,35 +85,78 @@ pub fn key_hash(key: &str) -> u32 {
     FixedState::default().hash_one(key) as u32
 }
 
-/// What was found under a hash, ordered by hash.
+/// What was found under a hash, in buckets: a table is read once before its first look-up, so that
+/// it is not sorted.
 #[derive(Debug, Default)]
-pub struct ByHash<T>(Vec<(u32, T)>);
+pub struct ByHash<T> {
+    entries: Vec<(u32, T)>,
+    /// Where each bucket begins, and the end.
+    begins: Vec<u32>,
+}
+
+/// Entries of a bucket, on average.
+const BUCKET_ENTRIES: usize = 4;
 
 impl<T: Copy + Ord> ByHash<T> {
     /// Of hashes with their values.
-    pub fn new(mut entries: Vec<(u32, T)>) -> Self {
-        entries.sort_unstable();
-        entries.shrink_to_fit();
-        Self(entries)
+    pub fn new(entries: &[(u32, T)]) -> Self {
+        let buckets = entries.len().div_ceil(BUCKET_ENTRIES);
+        let mut begins = vec![0; buckets + 1];
+        for (hash, _) in entries {
+            if let Some(count) = begins.get_mut(bucket(*hash, buckets)) {
+                *count += 1;
+            }
+        }
+        let mut end = 0;
+        for begin in &mut begins {
+            end += *begin;
+            *begin = end;
+        }
+        // Each bucket is filled from its end, where its begin is then.
+        let mut placed = entries.to_vec();
+        for entry in entries {
+            if let Some(begin) = begins.get_mut(bucket(entry.0, buckets)) {
+                *begin -= 1;
+                if let Some(place) = placed.get_mut(*begin as usize) {
+                    *place = *entry;
+                }
+            }
+        }
+        Self {
+            entries: placed,
+            begins,
+        }
     }
 
     /// Bytes in memory.
     pub fn bytes(&self) -> usize {
-        self.0.len() * size_of::<(u32, T)>()
+        size_of_val(self.entries.as_slice()) + size_of_val(self.begins.as_slice())
     }
 
     /// What is under some hashes, in its own order.
     pub fn of(&self, hashes: &[u32]) -> Vec<T> {
         let mut matches = Vec::new();
         for hash in hashes {
-            let start = self.0.partition_point(|(known, _)| known < hash);
-            let rest = self.0.get(start..).unwrap_or_default();
-            let same = rest.iter().take_while(|(known, _)| known == hash);
+            let bucket = self.bucket(*hash).iter();
+            let same = bucket.filter(|(known, _)| known == hash);
             matches.extend(same.map(|(_, value)| *value));
         }
         matches.sort_unstable();
         matches
     }
+
+    fn bucket(&self, hash: u32) -> &[(u32, T)] {
+        let at = bucket(hash, self.begins.len().saturating_sub(1));
+        let place = |at: usize| self.begins.get(at).map(|place| *place as usize);
+        let range = place(at).zip(place(at + 1));
+        let entries = range.and_then(|(begin, end)| self.entries.get(begin..end));
+        entries.unwrap_or_default()
+    }
+}
+
+/// The bucket of a hash.
+fn bucket(hash: u32, buckets: usize) -> usize {
+    ((u64::from(hash) * buckets as u64) >> u32::BITS) as usize
 }
 
 #[cfg(test)]
@@ -122,9 +165,23 @@ mod tests {
 
     #[test]
     fn values_come_in_their_order_with_all_of_a_hash() {
-        let index = ByHash::new(vec![(7, 3), (1, 9), (7, 1), (9, 0), (7, 1)]);
+        let index = ByHash::new(&[(7, 3), (1, 9), (7, 1), (9, 0), (7, 1)]);
         assert_eq!(index.of(&[1, 7]), [1, 1, 3, 9]);
         assert_eq!(index.of(&[0, 2, 10]), [0_i32; 0]);
+        assert_eq!(ByHash::<u32>::new(&[]).of(&[1]), [0_u32; 0]);
         assert_eq!(ByHash::<u32>::default().of(&[1]), [0_u32; 0]);
+    }
+
+    #[test]
+    fn each_hash_is_found_in_its_bucket() {
+        let hashes = (1..1000_u32).map(|number| number.wrapping_mul(0x9E37_79B9));
+        let hashes: Vec<u32> = hashes.chain([0, u32::MAX]).collect();
+        for count in 1..hashes.len() {
+            let entries: Vec<(u32, usize)> = hashes[..count].iter().copied().zip(0..).collect();
+            let index = ByHash::new(&entries);
+            let last = entries[count - 1];
+            assert_eq!(index.of(&[last.0]).last(), Some(&last.1));
+            assert_eq!(index.of(&hashes[..count]).len(), count);
+        }
     }
 }

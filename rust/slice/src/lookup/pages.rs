@@ -364,7 +364,7 @@ impl KeptFile<'_> {
 
 /// The parts of a file that were fetched, by their place.
 #[derive(Default)]
-struct Parts(Vec<(u64, Bytes)>);
+pub(super) struct Parts(pub(super) Vec<(u64, Bytes)>);
 
 impl Parts {
     /// The bytes from some place to the end of the part.

@@ -9,14 +9,19 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
+use parquet::basic::PageType;
+use parquet::column::page::Page;
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use pyhudi_format::ReadAt;
 use pyhudi_store::Store;
 
+use super::pages::Parts;
 use super::{ByHash, Item, Lookup, key_hash};
 use crate::RECORD_KEY;
-use crate::base::{Fetched, Groups, Pages, check_ranges};
+use crate::base::{Dictionary, Fetched, Groups, Pages, UnpackedPage, check_ranges};
 use crate::error::Result;
 
 /// Numbers of footers, which name the pages of their files.
@@ -105,7 +110,11 @@ impl Lookup {
             };
             let item = Item::Rows(path.to_owned(), *group);
             let rows = self.kept(&item, || {
-                let rows = key_rows(path, pages, root, *group)?;
+                let keys = match keys_in_pages(path, pages, *group)? {
+                    Some(keys) => keys,
+                    None => decoded_keys(path, pages, root, *group)?,
+                };
+                let rows = KeyRows::new(&keys);
                 let bytes = rows.bytes();
                 Ok((rows, bytes))
             })?;
@@ -133,7 +142,62 @@ fn key_column(pages: &Pages) -> Option<usize> {
     fields.position(|field| field.name() == RECORD_KEY)
 }
 
-fn key_rows(path: &str, pages: &Pages, root: usize, group: usize) -> Result<KeyRows> {
+/// The hash of each row's key, and the number of the row. A row without a key has a number, too, and no
+/// key that can be asked for.
+type HashedKeys = Vec<(u32, u32)>;
+
+/// The keys of a row group out of its pages; none if they have an encoding that Hudi's writers do not
+/// use, or are damaged.
+fn keys_in_pages(path: &str, pages: &Pages, group: usize) -> Result<Option<HashedKeys>> {
+    let schema = pages.arrow.parquet_schema();
+    let is_key = |column: &ColumnDescPtr| column.path().parts() == [RECORD_KEY];
+    let Some(leaf) = schema.columns().iter().position(is_key) else {
+        return Ok(None);
+    };
+    let metadata = pages.arrow.metadata().row_groups().get(group);
+    let Some((metadata, column)) =
+        metadata.and_then(|group| Some((group, group.columns().get(leaf)?)))
+    else {
+        return Ok(None);
+    };
+    let (file, mask) = (&pages.file.0, ProjectionMask::leaves(schema, [leaf]));
+    check_ranges(path, file, pages.arrow.metadata(), &mask, &[group])?;
+    let (begin, length) = column.byte_range();
+    let content = file.read_range(begin..begin + length)?;
+    let parts = Arc::new(Parts(vec![(begin, content)]));
+    let keys = usize::try_from(metadata.num_rows()).ok().and_then(|rows| {
+        let pages = SerializedPageReader::new(parts, column, rows, None).ok()?;
+        hashed_keys(pages, rows, &schema.column(leaf))
+    });
+    Ok(keys)
+}
+
+fn hashed_keys(
+    pages: impl Iterator<Item = ParquetResult<Page>>,
+    rows: usize,
+    column: &ColumnDescriptor,
+) -> Option<HashedKeys> {
+    let (mut keys, mut dictionary) = (HashedKeys::new(), None);
+    for page in pages {
+        let page = page.ok()?;
+        if page.page_type() == PageType::DICTIONARY_PAGE {
+            dictionary = Some(Dictionary::of(page, column)?);
+            continue;
+        }
+        let page = UnpackedPage::of(page, column)?;
+        for (key, row) in page
+            .texts(dictionary.as_ref())?
+            .into_iter()
+            .zip(keys.len() as u32..)
+        {
+            let key = key.map(str::from_utf8).transpose().ok()?;
+            keys.push((key.map_or(0, key_hash), row));
+        }
+    }
+    (keys.len() == rows).then_some(keys)
+}
+
+fn decoded_keys(path: &str, pages: &Pages, root: usize, group: usize) -> Result<HashedKeys> {
     let mut pages = pages.of(&[root]);
     pages.groups = vec![group];
     check_ranges(
@@ -143,14 +207,13 @@ fn key_rows(path: &str, pages: &Pages, root: usize, group: usize) -> Result<KeyR
         &pages.mask,
         &pages.groups,
     )?;
-    let mut entries = Vec::new();
+    let mut entries = HashedKeys::new();
     for batch in Fetched::open(path, pages, None)? {
         let batch = batch?;
         let keys = cast(batch.column(0), &DataType::Utf8)?;
         let first = entries.len() as u32;
         let numbered = keys.as_string::<i32>().iter().zip(first..);
-        // A row without a key has a number, too, and no key that can be asked for.
         entries.extend(numbered.map(|(key, row)| (key.map_or(0, key_hash), row)));
     }
-    Ok(KeyRows::new(entries))
+    Ok(entries)
 }

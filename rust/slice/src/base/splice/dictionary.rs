@@ -31,6 +31,14 @@ impl Dictionary {
         self.0.plain_size() + places * size_of::<usize>()
     }
 
+    /// A value of a column of texts; none if there is no such value.
+    pub(super) fn text(&self, at: usize) -> Option<&[u8]> {
+        match &self.0 {
+            Values::Texts(..) => self.0.value(at),
+            Values::Fixed(..) | Values::Bits(_) | Values::Indexes(..) => None,
+        }
+    }
+
     /// Appends a value in the encoding PLAIN; none if there is no such value.
     pub(super) fn push(&self, at: usize, out: &mut Vec<u8>) -> Option<()> {
         match &self.0 {

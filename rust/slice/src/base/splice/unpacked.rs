@@ -96,6 +96,35 @@ impl UnpackedPage {
         matches!(self.values, Stored::Indexes(..))
     }
 
+    /// The text of each row, none for a null. The outer none is for a column of something else, and
+    /// for a damaged page.
+    pub(crate) fn texts<'a>(
+        &'a self,
+        dictionary: Option<&'a Dictionary>,
+    ) -> Option<Vec<Option<&'a [u8]>>> {
+        if self.repetition.is_some() {
+            return None;
+        }
+        let levels = match &self.definition {
+            Some(levels) => hybrid::decode(&levels.0, levels.1, self.entries)?,
+            None => vec![self.max_level; self.entries],
+        };
+        let count = levels.iter().filter(|level| **level == self.max_level);
+        let mut values = self
+            .values
+            .first_texts(count.count(), dictionary)?
+            .into_iter();
+        let texts = levels.iter().map(|level| {
+            let has_value = *level == self.max_level;
+            if has_value {
+                values.next().map(Some)
+            } else {
+                Some(None)
+            }
+        });
+        texts.collect()
+    }
+
     /// Takes rows, which rise, out of the page; none where the page does not have them.
     pub(crate) fn take(
         &self,
@@ -185,6 +214,32 @@ impl Stored {
         }
         begins.shrink_to_fit();
         (at == bytes.len()).then_some(Self::Texts(bytes, begins))
+    }
+
+    /// The first values of a column of texts.
+    fn first_texts<'a>(
+        &'a self,
+        count: usize,
+        dictionary: Option<&'a Dictionary>,
+    ) -> Option<Vec<&'a [u8]>> {
+        match self {
+            Self::Texts(bytes, _) => {
+                let mut begin = 0;
+                let texts = (0..count).map(|_| {
+                    let end = text_end(bytes, begin)?;
+                    let text = bytes.get(begin + 4..end);
+                    begin = end;
+                    text
+                });
+                texts.collect()
+            }
+            Self::Indexes(bytes, width) => {
+                let indexes = hybrid::decode(bytes, *width, count)?.into_iter();
+                let texts = indexes.map(|index| dictionary?.text(index as usize));
+                texts.collect()
+            }
+            Self::Fixed(..) | Self::Bits(_) => None,
+        }
     }
 
     /// Appends a value in the encoding PLAIN, a bit as a byte.
@@ -374,6 +429,38 @@ mod tests {
                 .take(&[100], None, &mut TakenRows::new(&texts_column))
                 .is_none()
         );
+    }
+
+    #[test]
+    fn texts_are_those_of_the_rows() {
+        let texts_column = column(Type::BYTE_ARRAY, 1, 0);
+        let stored = page(&[(&[1, 0, 1], 1)], 3, Encoding::PLAIN, &texts(&["a", "bc"]));
+        let unpacked = UnpackedPage::of(stored, &texts_column).unwrap();
+        let expected: [Option<&[u8]>; 3] = [Some(b"a"), None, Some(b"bc")];
+        assert_eq!(unpacked.texts(None).unwrap(), expected);
+        let dictionary = Page::DictionaryPage {
+            buf: texts(&["x", "", "yz"]).into(),
+            num_values: 3,
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        };
+        let dictionary = Dictionary::of(dictionary, &texts_column).unwrap();
+        for (indexes, expected) in [
+            (&[2, 1], Some([Some(b"yz".as_slice()), None, Some(b"")])),
+            (&[2, 3], None),
+        ] {
+            let mut values = vec![2];
+            hybrid::encode(indexes, 2, &mut values);
+            let stored = page(&[(&[1, 0, 1], 1)], 3, Encoding::RLE_DICTIONARY, &values);
+            let unpacked = UnpackedPage::of(stored, &texts_column).unwrap();
+            let found = unpacked.texts(Some(&dictionary));
+            assert_eq!(found.as_deref(), expected.as_ref().map(<[_; 3]>::as_slice));
+            assert!(unpacked.texts(None).is_none());
+        }
+        let fixed = column(Type::INT64, 0, 0);
+        let stored = page(&[], 1, Encoding::PLAIN, &[0; 8]);
+        let unpacked = UnpackedPage::of(stored, &fixed).unwrap();
+        assert!(unpacked.texts(None).is_none());
     }
 
     #[test]
