@@ -93,6 +93,10 @@ class Cluster:
         running = [process for worker in self.workers for process in worker.processes()]
         return [process for process in running if _is_executor(process)]
 
+    def count_started_executors(self, application: str) -> int:
+        """Return the number of executors that an application has started, ended ones included."""
+        return len([*self.folder.glob(f"worker*/work/{application}/*/")])
+
     def wait_until_idle(self) -> None:
         """Wait until the processes of all executors have ended."""
         wait_for(
