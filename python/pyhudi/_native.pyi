@@ -47,7 +47,6 @@ __all__ = [
     "base_file_rows",
     "base_file_schema",
     "blob_roots",
-    "bucket_ids",
     "bucket_numbers",
     "check_variants",
     "columns_for_spark",
@@ -55,15 +54,16 @@ __all__ = [
     "commit_files",
     "compact_logs",
     "compact_metadata_group",
+    "consistent_hashes",
     "container_to_json",
     "filter_candidates",
-    "first_ring",
     "footer_candidates",
     "format_times",
     "has_partial_records",
     "hfile_info",
     "hfile_order",
     "hfile_pairs",
+    "initial_hash_nodes",
     "join_base_files",
     "json_shape",
     "json_to_container",
@@ -76,14 +76,14 @@ __all__ = [
     "nearest_rows",
     "parse_times",
     "parts_with_keys",
+    "possible_bucket_ids",
+    "possible_consistent_hashes",
     "read_blobs",
     "read_cdc",
     "read_keys",
     "read_log_keys",
     "read_slice",
     "rewrite_base_file",
-    "ring_hashes",
-    "ring_places",
     "rollback_block",
     "scatter",
     "shown_text",
@@ -1068,7 +1068,7 @@ def write_hfile(keys: Sequence[str], values: Sequence[bytes], schema: str) -> by
     Raises `SchemaMismatch` for keys that do not rise in byte order, or are too long.
     """
 
-def bucket_ids(keys: Sequence[str], fields: Sequence[str], buckets: int) -> list[int]:
+def possible_bucket_ids(keys: Sequence[str], fields: Sequence[str], buckets: int) -> list[int]:
     """The buckets in which records of these keys can be (simple bucket index).
 
     fields: those of the hash; none for all of the key's.
@@ -1081,10 +1081,10 @@ def bucket_numbers(keys: Any, fields: Sequence[str], buckets: int, *, scan: bool
     of keys as Hudi 1.x does (else: as 0.15.0).
     """
 
-def ring_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any]:
+def consistent_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any]:
     """The consistent hash of each record key. Arguments are those of `bucket_numbers`."""
 
-def first_ring(partition: str, buckets: int) -> list[tuple[int, str]]:
+def initial_hash_nodes(partition: str, buckets: int) -> list[tuple[int, str]]:
     """Last hash and file id prefix of each hash node that a partition starts with."""
 
 def text_hash(text: str) -> int:
@@ -1115,7 +1115,7 @@ def filter_candidates(
 ) -> pa.Array[Any] | None:
     """The same by the metadata table's `bloom_filters`; None where it has no filter of the file."""
 
-def ring_places(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
+def possible_consistent_hashes(keys: Sequence[str], fields: Sequence[str]) -> list[int]:
     """The hashes of these keys, by which a consistent-hashing index finds their nodes."""
 
 def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:

@@ -122,5 +122,5 @@ def test_uncommitted_hashing_metadata_is_ignored() -> None:
 
 
 def test_both_ways_to_take_a_key_apart_count() -> None:
-    assert _native.bucket_ids(["id:k1"], ["id"], 256) == [4, 69]
-    assert len(_native.ring_places(["k1"], [])) == 1
+    assert _native.possible_bucket_ids(["id:k1"], ["id"], 256) == [4, 69]
+    assert len(_native.possible_consistent_hashes(["k1"], [])) == 1

@@ -152,7 +152,7 @@ def test_rows_are_in_the_buckets_that_their_keys_hash_to(tmp_path: Path) -> None
     metadata = read_committed_hashing_metadata(table.storage, timeline, "oslo")
     assert metadata is not None
     rows = table.scan(where="city = 'oslo'", meta_fields=True).to_arrow()
-    consistent_hashes = _native.ring_hashes(
+    consistent_hashes = _native.consistent_hashes(
         rows["_hoodie_record_key"].combine_chunks(), ("id",), scan=True
     ).to_pylist()
     for hash_value, file in zip(

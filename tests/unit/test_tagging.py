@@ -282,7 +282,7 @@ def test_keys_of_hudi_go_where_hudi_put_them(tmp_path: Path, name: str) -> None:
         assert stored.column(FILE)[row].as_py().startswith(file_id)
 
 
-def test_first_ring_is_stored_as_hudi_stores_it(tmp_path: Path) -> None:
+def test_initial_hashing_metadata_is_stored_as_by_hudi(tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack("v9_mor_consistent", tmp_path))
     (file,) = (tmp_path / "v9_mor_consistent/.hoodie/.bucket_index").rglob("lisbon/*")
     wanted = file.read_bytes()

@@ -137,5 +137,5 @@ def _nodes_of_partition(table: IndexedTable, partition: str, *, create: bool) ->
 
 def store_initial_hashing_metadata(storage: Storage, partition: str, buckets: int) -> HashingNodes:
     """Store the hashing metadata that a partition starts with, unless another writer just did."""
-    first = HashingMetadata(_native.first_ring(partition, buckets), buckets=buckets)
+    first = HashingMetadata(_native.initial_hash_nodes(partition, buckets), buckets=buckets)
     return store_hashing_metadata(storage, partition, first).nodes

@@ -64,7 +64,7 @@ def simple_buckets(
     count, hash_keys = index.buckets, _hash_keys(config, index, conjuncts, excluded)
     if hash_keys is None:
         return None
-    selected = frozenset(_native.bucket_ids(*hash_keys, count))
+    selected = frozenset(_native.possible_bucket_ids(*hash_keys, count))
 
     def may_match(slice_: FileSlice) -> bool:
         match = _BUCKET_FILE_ID.match(slice_.file_id)
@@ -168,7 +168,7 @@ class ConsistentBucketPruner:
     ) -> None:
         self._storage = storage
         self._timeline = timeline
-        self._hash_values = _native.ring_places(keys, fields)
+        self._hash_values = _native.possible_consistent_hashes(keys, fields)
         self._hashing: dict[str, tuple[HashingNodes, frozenset[str], frozenset[str]] | None] = {}
 
     def may_match(self, slice_: FileSlice) -> bool:

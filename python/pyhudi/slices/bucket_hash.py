@@ -40,7 +40,7 @@ class KeyHash:
 
     def consistent_hashes(self, keys: pa.Array[Any]) -> pa.Array[Any]:
         """Return the consistent hash of each key."""
-        return _native.ring_hashes(keys, self.fields, scan=self.scan)
+        return _native.consistent_hashes(keys, self.fields, scan=self.scan)
 
 
 def key_hashes(config: TableConfig, options: IndexOptions) -> tuple[KeyHash, KeyHash]:

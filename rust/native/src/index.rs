@@ -40,23 +40,23 @@ pub fn bucket_numbers<'py>(
 
 #[pyfunction]
 #[pyo3(signature = (keys, fields, *, scan))]
-pub fn ring_hashes<'py>(
+pub fn consistent_hashes<'py>(
     py: Python<'py>,
     keys: &Bound<'py, PyAny>,
     fields: Vec<String>,
     scan: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let keys = texts(keys)?;
-    let places: Int64Array = py.released(|| {
+    let hashes: Int64Array = py.released(|| {
         let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-        let place = |key| i64::from(consistent_hash(key_values(key, &fields, parts(scan))));
-        keys.iter().map(|key| key.map(place)).collect()
+        let hash = |key| i64::from(consistent_hash(key_values(key, &fields, parts(scan))));
+        keys.iter().map(|key| key.map(hash)).collect()
     })?;
-    places.to_data().to_pyarrow(py)
+    hashes.to_data().to_pyarrow(py)
 }
 
 #[pyfunction]
-pub fn first_ring(partition: &str, buckets: u32) -> Vec<(u32, String)> {
+pub fn initial_hash_nodes(partition: &str, buckets: u32) -> Vec<(u32, String)> {
     let nodes = consistent_nodes(partition, buckets).into_iter();
     nodes
         .map(|node| (node.value, node.file_id_prefix))
@@ -135,7 +135,7 @@ pub fn filter_candidates<'py>(
 }
 
 #[pyfunction]
-pub fn bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u32> {
+pub fn possible_bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u32> {
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     // Hudi 0.15 and 1.x take some keys apart differently, and nothing tells which one wrote.
     let both = |key: &String| {
@@ -148,7 +148,7 @@ pub fn bucket_ids(keys: Vec<String>, fields: Vec<String>, buckets: u32) -> Vec<u
 }
 
 #[pyfunction]
-pub fn ring_places(keys: Vec<String>, fields: Vec<String>) -> Vec<u32> {
+pub fn possible_consistent_hashes(keys: Vec<String>, fields: Vec<String>) -> Vec<u32> {
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
     let both = |key: &String| {
         [KeyParts::Split, KeyParts::Scan]

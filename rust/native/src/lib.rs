@@ -59,8 +59,9 @@ mod _native {
     use super::history::{archive_block, commit_files, log_records};
     #[pymodule_export]
     use super::index::{
-        bucket_ids, bucket_numbers, filter_candidates, first_ring, footer_candidates,
-        metadata_groups, ring_hashes, ring_places, scatter, text_hash,
+        bucket_numbers, consistent_hashes, filter_candidates, footer_candidates,
+        initial_hash_nodes, metadata_groups, possible_bucket_ids, possible_consistent_hashes,
+        scatter, text_hash,
     };
     #[pymodule_export]
     use super::json::json_shape;

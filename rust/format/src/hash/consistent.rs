@@ -47,7 +47,7 @@ fn file_id_prefix(partition: &str, start: u64, end: u64) -> String {
     text
 }
 
-/// The place on the ring of hash-field values: of their concatenation, null as `null`.
+/// The hash value of hash-field values: of their concatenation, null as `null`.
 ///
 /// `ConsistentBucketIdentifier.getBucket`.
 pub fn consistent_hash<'a>(values: impl IntoIterator<Item = Option<&'a str>>) -> u32 {
@@ -59,7 +59,7 @@ pub fn consistent_hash<'a>(values: impl IntoIterator<Item = Option<&'a str>>) ->
     XxHash32::oneshot(0, text.as_bytes()) & MASK as u32
 }
 
-/// The node for a place on the ring: the first with a value not below it, else the first of all.
+/// The node for a hash value: the first whose value is not below it, else the first of all.
 /// `nodes` are in the order of their values.
 pub fn consistent_node(nodes: &[ConsistentNode], hash: u32) -> Option<&ConsistentNode> {
     nodes
