@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import pyhudi
+from pyhudi.api.table import HudiTable
 from pyhudi.errors import CorruptTable
 from pyhudi.spark import SparkEngine, read, register, register_source, sql
 from pyhudi.spark.engine import SMALL_CALL_OPTION
@@ -30,6 +35,7 @@ def main(base: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.connect.progress.reportInterval", "100ms")
         .getOrCreate()
     )
 
@@ -42,7 +48,9 @@ def main(base: str) -> None:
 
     table = pyhudi.open_table(base)
     spark.conf.set(SMALL_CALL_OPTION, "0")
-    table.bulk_insert(rows(0, 20, 1))
+    follow_and_stop(table, rows(0, 20, 1), Path(base).with_name("others"))
+    stop_by_tag(table, rows(0, 20, 1))
+    write_without_messages(table, rows(0, 20, 1))
     before = table.refresh().state.timeline.commits[-1].requested
     table.upsert(rows(15, 30, 2))
     spark.conf.unset(SMALL_CALL_OPTION)
@@ -77,6 +85,78 @@ def main(base: str) -> None:
     register_source(spark)
     assert counted(spark.read.format("pyhudi").load(base)) == expected
     spark.stop()
+
+
+class StoppedError(Exception):
+    """The exception of a callback that stops a write."""
+
+
+def hold_second_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of the first of two tasks, and never end the second one."""
+    yield from batches
+    context = TaskContext.get()
+    while context is not None and context.partitionId():
+        time.sleep(0.01)
+
+
+def follow_and_stop(table: HudiTable, frame: DataFrame, others: Path) -> None:
+    """A callback gets the steps of a running job, and its exception interrupts only that job."""
+    spark = frame.sparkSession
+
+    def wait(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        others.touch()
+        while others.exists():
+            time.sleep(0.01)
+        yield pa.record_batch({"id": pa.array([7], pa.int64())})
+
+    def stop(step: pyhudi.Step) -> None:
+        if step.finished == 1:
+            others.unlink()
+            raise StoppedError(step.label, step.total)
+
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(spark.range(0, 1, 1, 1).mapInArrow(wait, "id long").collect)
+        while not others.exists():
+            time.sleep(0.01)
+        with pytest.raises(StoppedError, match=r"write files.*2"):
+            table.bulk_insert(frame.mapInArrow(hold_second_task, frame.schema), progress=stop)
+        assert [row["id"] for row in other.result()] == [7]
+    check_stopped(table, spark)
+
+
+def stop_by_tag(table: HudiTable, frame: DataFrame) -> None:
+    """A user interrupts a write by its tag, which is the operation and the table."""
+    spark = frame.sparkSession
+    interrupted: list[str] = []
+
+    def interrupt() -> None:
+        while not interrupted:
+            interrupted.extend(spark.interruptTag(f"pyhudi bulk insert of {table.name}"))
+            time.sleep(0.1)
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(interrupt)
+        with pytest.raises(Exception, match="OPERATION_CANCELED"):
+            table.bulk_insert(frame.mapInArrow(hold_second_task, frame.schema))
+    check_stopped(table, spark)
+
+
+def write_without_messages(table: HudiTable, frame: DataFrame) -> None:
+    """A session without progress handlers, as on PySpark 3.5, tells begin and end of each stage."""
+    steps: list[pyhudi.Step] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(type(frame.sparkSession), "registerProgressHandler")
+        table.bulk_insert(frame, progress=steps.append)
+    ends = [(step.label, step.finished == step.total > 0) for step in steps]
+    assert ("write files", False) in ends
+    assert ends[-1] == ("write metadata", True)
+
+
+def check_stopped(table: HudiTable, spark: SparkSession) -> None:
+    """A write that was stopped leaves a sound table and no tag."""
+    assert table.refresh().count() == 0
+    assert not table.check(deep=True).findings
+    assert not spark.getTags()
 
 
 def fail(_task: int) -> Iterator[pa.RecordBatch]:

@@ -1,15 +1,15 @@
 """The Spark jobs of one engine call: their description, their progress, and their end if it fails.
 
 Each call has a tag of its own. On a classic session, Spark's status tracker lists the jobs of a tag
-with their stages. On Spark Connect, a watcher learns begin and end of a call.
+with their stages. A client of Spark Connect has the progress messages that the server sends.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -27,19 +27,15 @@ def watch_jobs(
 ) -> Iterator[Progress]:
     """Describe the jobs of the block, and tell a watcher their progress.
 
-    If the block or the watcher fails, or the user interrupts it, the jobs are cancelled, and none
-    of their tasks is running any more when the exception leaves the block. A client of Spark
-    Connect interrupts them itself, and does not learn when their tasks end.
+    If the block or the watcher fails, or the user interrupts it, the jobs are cancelled; on a
+    classic session, none of their tasks is running any more when the exception leaves the block.
 
     tasks: number of the tasks; 0 if Spark decides it. Raises what the watcher raises.
     """
     title = watcher.title if watcher is not None else ""
     description = f"{title or 'pyhudi'}: {label}" if label else title
+    jobs: _Jobs = _ConnectJobs(spark, title) if is_connect(spark) else _ClassicJobs(spark)
     progress = Progress(watcher, label, tasks)
-    if is_connect(spark):
-        yield progress
-        return
-    jobs = _ClassicJobs(spark)
     with jobs.describe(description):
         observed = jobs.observe(progress) if progress.is_shown else nullcontext()
         try:
@@ -92,6 +88,19 @@ class Progress:
             total = self._step.total or tasks
             self.advance(total, total)
         self._watcher.end(self._step.label, tasks, results)
+
+
+class _Jobs(Protocol):
+    """The jobs of one call on one kind of session."""
+
+    def describe(self, description: str, /) -> AbstractContextManager[None]:
+        """Describe and tag the jobs of the block."""
+
+    def observe(self, progress: Progress) -> AbstractContextManager[None]:
+        """Pass on the progress of the block's jobs."""
+
+    def end(self) -> None:
+        """Cancel the jobs that are running."""
 
 
 class _ClassicJobs:
@@ -181,6 +190,48 @@ class _ClassicJobs:
             for stage in stages
             if stage and stage.numActiveTasks + stage.numCompletedTasks + stage.numFailedTasks
         ]
+
+
+class _ConnectJobs:
+    def __init__(self, spark: SparkSession, title: str) -> None:
+        self._spark = spark
+        self._title = title.replace(",", " ")
+        self._tag = f"pyhudi {SystemClock().uuid()}"
+
+    @contextmanager
+    def describe(self, _: str) -> Iterator[None]:
+        """Tag the jobs of the block; the server describes them itself."""
+        tags = {self._tag, self._title} - {"", *self._spark.getTags()}
+        for tag in tags:
+            self._spark.addTag(tag)
+        try:
+            yield
+        finally:
+            for tag in tags:
+                self._spark.removeTag(tag)
+
+    @contextmanager
+    def observe(self, progress: Progress) -> Iterator[None]:
+        if not hasattr(self._spark, "registerProgressHandler"):  # PySpark 3.5 has no messages
+            yield
+            return
+        thread = threading.get_ident()
+
+        def handle(*, stages: Iterable[Any] | None, **_: object) -> None:
+            if threading.get_ident() == thread:  # not of another query of this session
+                counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()]
+                progress.advance(sum(n for n, _ in counts), sum(n for _, n in counts))
+
+        self._spark.registerProgressHandler(handle)
+        try:
+            yield
+        finally:
+            self._spark.removeProgressHandler(handle)
+
+    def end(self) -> None:
+        """Cancel the jobs. A client does not learn when their tasks end."""
+        with suppress(Exception):  # the exception of the call says more
+            self._spark.interruptTag(self._tag)
 
 
 def is_connect(value: object) -> bool:
