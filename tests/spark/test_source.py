@@ -55,6 +55,25 @@ def test_source_reads_snapshot(source: SparkSession, golden: GoldenTables, name:
 
 
 @needs_spark4
+def test_register_source_accepts_second_session(
+    source: SparkSession, golden: GoldenTables, request: pytest.FixtureRequest
+) -> None:
+    """It works in any order: PySpark makes a session active that creates a DataFrame."""
+    request.addfinalizer(lambda: source.createDataFrame([], "id int"))
+    base = golden.unpack(PARTITIONED)
+    first, second = source.newSession(), source.newSession()
+    register_source(first, hudi=True)
+    register_source(second, hudi=True)
+    second.createDataFrame([(1,)], "id int")
+    register_source(first, hudi=True)
+    assert SparkSession.getActiveSession() is second
+    count = pyhudi.open_table(base).count()
+    for session in (first, second):
+        for name in ("pyhudi", "hudi"):
+            assert session.read.format(name).load(str(base)).count() == count
+
+
+@needs_spark4
 def test_source_view_keeps_first_snapshot(source: SparkSession, tmp_path: Path) -> None:
     """Spark keeps what it planned, as the docs say: should it do so no more, they are wrong."""
     base, schema = tmp_path / "t", pa.schema([("id", pa.string())])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, overload
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +14,7 @@ from pyhudi.clock import Moment
 from pyhudi.errors import ConfigError
 from pyhudi.spark.column_compatibility import case_counts
 from pyhudi.spark.engine import SparkEngine
+from pyhudi.spark.job_watch import is_connect
 from pyhudi.spark.scan_frame import pack_sizes
 from pyhudi.spark.sql_tables import TableLocation, register_name
 from pyhudi.spark.task_errors import convert_task_errors
@@ -145,5 +148,28 @@ def register_source(spark: SparkSession, *, push_filters: bool = False, hudi: bo
     if push:
         spark.conf.set(_PUSH_FILTERS, "true")
     settings = SourceSettings(pack_sizes(spark), push, case_counts(spark))
-    for name in ("pyhudi", "hudi") if hudi else ("pyhudi",):
-        spark.dataSource.register(source_class(settings, name))
+    with _active_session(spark):
+        for name in ("pyhudi", "hudi") if hudi else ("pyhudi",):
+            spark.dataSource.register(source_class(settings, name))
+
+
+@contextmanager
+def _active_session(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one of this thread.
+
+    Spark refuses a new format that the active session has already, if that is another session.
+    """
+    if is_connect(spark):
+        yield
+        return
+    # PySpark has no method of its own that undoes it.
+    sessions = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")  # noqa: B009, SLF001
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
