@@ -12,8 +12,9 @@ from pyspark.sql import functions as sf
 
 import pyhudi
 from pyhudi.errors import ConfigError, MissingFile, SchemaMismatch, UnsupportedTableFeature
-from pyhudi.spark import SparkEngine, SparkHudiTable, create_table, delta_style_dml, read
+from pyhudi.spark import SparkEngine, SparkHudiTable, create_table, delta_style_dml, read, sql
 from pyhudi.spark.delta_style_merge_frame import OLDER, MergeTarget, SparkClause, merge_frame
+from pyhudi.spark.engine import SMALL_CALL_OPTION
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import unpack
 
@@ -63,6 +64,25 @@ def test_delete_and_update_take_conditions_of_spark(
     assert stored.column("at").to_pylist()[0].timestamp() == 3
     assert not table.update("v > 100", {"v": 0}).committed
     assert table.delete().rows_deleted == 4
+
+
+@pytest.mark.parametrize("small_bytes", ["0", "1000000"])
+@pytest.mark.parametrize("name", ["n", "row"])
+def test_change_takes_table_whose_only_column_is_its_key(
+    spark: SparkSession, tmp_path: Path, name: str, small_bytes: str
+) -> None:
+    """Whatever the name of the column is: pyhudi's own columns have reserved names."""
+    schema = pa.schema([(name, pa.string())])
+    pyhudi.create_table(tmp_path, schema, key=name).insert(pa.table([["a", "b", "c"]], schema))
+    spark.conf.set(SMALL_CALL_OPTION, small_bytes)
+    table = SparkHudiTable.forPath(spark, tmp_path)
+    assert table.delete(f"upper({name}) = 'A'").rows_deleted == 1
+    sql(spark, f"DELETE FROM hudi.`{tmp_path}` t WHERE t.{name} = concat('', 'b')")
+    source = spark.createDataFrame([("c",), ("d",)], f"{name} string")
+    merge = table.alias("t").merge(source.alias("s"), f"t.{name} = s.{name}")
+    assert merge.whenNotMatchedInsertAll().execute().rows_inserted == 1
+    left = pyhudi.open_table(tmp_path).scan().to_arrow()
+    assert sorted(left[name].to_pylist()) == ["c", "d"]
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -53,6 +53,8 @@ from pyhudi.write.update_delete import TooManyKeysError, delete
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
+_ROWS = "_pyhudi_rows"
+"""Number of rows of one key."""
 _MAX_KEY_BYTES = 64 * 1024 * 1024
 """Maximum bytes of keys that go through the driver; Spark shuffles more of them."""
 
@@ -233,14 +235,14 @@ def _counts_on_cluster(
     The columns are `CLAUSE`, `keys`, `most` (rows of one key), `MOVED` and `OLDER`.
     """
     rows = frame.groupBy(*(column_of(name) for name in ids)).agg(
-        sf.count("*").alias("n"),
+        sf.count("*").alias(_ROWS),
         sf.max(CLAUSE).alias(CLAUSE),
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
     total = rows.groupBy(CLAUSE).agg(
         sf.count("*").alias("keys"),
-        sf.max("n").alias("most"),
+        sf.max(_ROWS).alias("most"),
         sf.max(MOVED).alias(MOVED),
         sf.max(OLDER).alias(OLDER),
     )
@@ -251,9 +253,9 @@ def _counts_of(rows: pa.Table, ids: Sequence[str]) -> list[Mapping[str, Any]]:
     """Return what `_counts_on_cluster` does, of rows in memory."""
     flags = [(name, "max") for name in (CLAUSE, MOVED, OLDER)]
     by_key = rows.group_by(list(ids)).aggregate([(CLAUSE, "count"), *flags])
-    by_key = by_key.rename_columns([*ids, "n", CLAUSE, MOVED, OLDER])
+    by_key = by_key.rename_columns([*ids, _ROWS, CLAUSE, MOVED, OLDER])
     total = by_key.group_by(CLAUSE).aggregate(
-        [(CLAUSE, "count"), ("n", "max"), (MOVED, "max"), (OLDER, "max")]
+        [(CLAUSE, "count"), (_ROWS, "max"), (MOVED, "max"), (OLDER, "max")]
     )
     result: list[Mapping[str, Any]] = total.rename_columns(
         [CLAUSE, "keys", "most", MOVED, OLDER]

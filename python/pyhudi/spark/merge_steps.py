@@ -205,7 +205,7 @@ class Resolve:
             )
             order = [(name, "ascending") for name in (SEQ, ACTION, GROUP)]
             candidates = candidates.take(pc.sort_indices(candidates, sort_keys=order))
-            number = candidates.append_column("row", row_numbers(candidates.num_rows))
+            number = candidates.select([SEQ]).append_column("row", row_numbers(candidates.num_rows))
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
             first_rows = candidates.take(firsts.column("row_min"))
             hit = pc.equal(first_rows.column(ACTION), _MAY_HIT)

@@ -85,7 +85,7 @@ class ResolveMoves:
         group_numbers = {_name(self.context, group): number for number, group in enumerate(groups)}
         names = pa.array(list(group_numbers), pa.string())
         for chunk in key_chunks(batches, RECORD_KEY):
-            number = chunk.append_column("row", row_numbers(chunk.num_rows))
+            number = chunk.select([SEQ]).append_column("row", row_numbers(chunk.num_rows))
             firsts = number.group_by(SEQ, use_threads=False).aggregate([("row", "min")])
             first_rows = chunk.take(firsts.column("row_min"))
             at = pc.index_in(chunk.column(SEQ), value_set=firsts.column(SEQ).combine_chunks())
