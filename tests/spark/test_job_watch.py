@@ -160,6 +160,18 @@ def test_operation_without_frame_describes_its_jobs(tmp_path: Path, spark: Spark
     assert all(text.startswith(f"pyhudi update of {table.name}: ") for text in named)
 
 
+def test_metrics_and_descriptions_cover_services(tmp_path: Path, spark: SparkSession) -> None:
+    options = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    table = TABLE.make(tmp_path / "t", kind="mor", first=range(6))
+    table = pyhudi.open_table(tmp_path / "t", options=options, engine=SparkEngine(spark))
+    before = set(descriptions(spark))
+    result = table.upsert(frame_of(spark, TABLE.rows(range(3), v=2)))
+    by_stage = {metrics.stage: metrics for metrics in result.metrics}
+    assert by_stage["table services: compact files"].files_written == 3
+    named = {text for job, text in descriptions(spark).items() if job not in before}
+    assert f"pyhudi table services of {table.name}: compact files" in named
+
+
 def descriptions(spark: SparkSession) -> dict[int, str]:
     """Return the description of each job in Spark's UI."""
     listed: Any = spark.sparkContext._jsc.sc().statusStore().jobsList(None).iterator()  # noqa: SLF001

@@ -548,6 +548,23 @@ def test_metrics_contain_work_by_stage(tmp_path: Path) -> None:
     assert cleaned["delete files"].files_written == 0
 
 
+def test_metrics_contain_services_after_the_commit(tmp_path: Path) -> None:
+    options = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+    table = TABLE.make(tmp_path / "t", kind="mor", options=options)
+    results = [table.upsert(TABLE.rows("by", v=version)) for version in (2, 3)]
+    services = [
+        metrics
+        for result in results
+        for metrics in result.metrics
+        if metrics.stage.startswith("table services: ")
+    ]
+    assert [metrics.stage for metrics in services] == [
+        "table services: compact files",
+        "table services: write metadata",
+    ]
+    assert (services[0].files_written, services[0].rows_written) == (2, 4)
+
+
 def test_progress_reports_each_step(tmp_path: Path) -> None:
     table = TABLE.make(tmp_path / "t")
     steps: list[pyhudi.Step] = []

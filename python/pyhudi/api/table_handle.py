@@ -237,12 +237,16 @@ class TableHandle:
                     return result
                 if ServiceOptions.of(table.options).in_background:
                     self._request_services(result.instant)
-                elif after_commit(
-                    table,
-                    lambda: self.state,
-                    result.instant,
-                    has_overgrown=after.has_overgrown,
-                ):
+                    return result
+                with self._watch("table_services", False, table) as (watched, watcher):
+                    has_services = after_commit(
+                        watched,
+                        lambda: self.state,
+                        result.instant,
+                        has_overgrown=after.has_overgrown,
+                    )
+                result = replace(result, metrics=(*result.metrics, *watcher.metrics_of_services()))
+                if has_services:
                     self._reload(result.instant)
         return result
 

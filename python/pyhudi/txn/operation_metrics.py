@@ -16,7 +16,8 @@ class StageMetrics:
     """The work of one stage of an operation, such as looking up keys or writing files."""
 
     stage: str
-    """The description that progress shows, too: "write files"."""
+    """The description that progress shows, too: "write files". Services that ran after the commit
+    have stages like "table services: write files"."""
     tasks: int
     """Number of pyhudi's tasks; 0 if Spark divides the work into tasks, such as counting rows."""
     seconds: float
@@ -55,6 +56,12 @@ class OperationWatcher:
     def metrics(self) -> tuple[StageMetrics, ...]:
         """The metrics of all calls so far, one entry for each label."""
         return tuple(self._stages.values())
+
+    def metrics_of_services(self) -> tuple[StageMetrics, ...]:
+        """Return the metrics of table services after a commit, as those of a write show them."""
+        return tuple(
+            replace(metrics, stage=f"table services: {metrics.stage}") for metrics in self.metrics
+        )
 
     def begin(self, label: str, total: int) -> None:
         """See `Watcher.begin`."""

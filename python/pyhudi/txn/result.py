@@ -66,7 +66,8 @@ class WriteResult(HtmlRepr):
 
     metrics: tuple[StageMetrics, ...] = field(default=(), compare=False)
     """The work by stage, in the order of the first task: looking up keys, writing files, writing
-    the metadata table. Without the services that follow a commit."""
+    the metadata table. Last the stages of services that ran after the commit, such as
+    "table services: compact files"; services that run in the background are not in it."""
 
     @property
     def committed(self) -> bool:
