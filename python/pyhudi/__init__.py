@@ -12,6 +12,7 @@ from pyhudi.errors import (
     CommitConflict,
     CommitUnknown,
     ConfigError,
+    ConsumerConflict,
     CorruptTable,
     DuplicateKeyWarning,
     HistoryUnavailable,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from pyhudi.api.notebook_html.show import show
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
+    from pyhudi.api.stream import Stream, StreamBatch
     from pyhudi.api.table import HudiTable, open_table
     from pyhudi.api.table_exists import table_exists
     from pyhudi.engine.local import LocalEngine
@@ -64,6 +66,7 @@ __all__ = [
     "CommitFuture",
     "CommitUnknown",
     "ConfigError",
+    "ConsumerConflict",
     "CorruptTable",
     "Diff",
     "DuplicateKeyWarning",
@@ -88,6 +91,8 @@ __all__ = [
     "StageMetrics",
     "Step",
     "StorageError",
+    "Stream",
+    "StreamBatch",
     "TableNotFound",
     "UnsupportedTableFeature",
     "WriteResult",
@@ -118,6 +123,8 @@ _MODULES = {
     "Split": "api.splits",
     "StageMetrics": "txn.operation_metrics",
     "Step": "engine.protocol",
+    "Stream": "api.stream",
+    "StreamBatch": "api.stream",
     "WriteResult": "txn.result",
     "__version__": "_native",
     "blob": "input.semi_structured",

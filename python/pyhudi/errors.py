@@ -61,6 +61,10 @@ class WriterTimeout(HudiError, TimeoutError):
     """A group writer had no room for a batch in time. The batch was not submitted: try again."""
 
 
+class ConsumerConflict(HudiError):
+    """Another process moved the position of a stream's consumer. Begin the stream again."""
+
+
 class HistoryUnavailable(HudiError):
     """The requested instant or range is no longer, or not yet, on the timeline."""
 

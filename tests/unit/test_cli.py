@@ -745,6 +745,19 @@ def test_ctrl_c_ends_with_130(plain: HudiTable, run: Run, monkeypatch: pytest.Mo
 # ---------------------------------------------------------------- the past
 
 
+def test_consumer_commands_list_move_and_delete(plain: HudiTable, run: Run) -> None:
+    (batch,) = plain.stream(consumer="billing", wait=False)
+    batch.commit()
+    (listed,) = run("consumer", "list", plain.uri, "--json").rows
+    assert (listed["consumer"], listed["position"]) == ("billing", batch.position)
+    assert run("consumer", "reset", plain.uri, "billing", "earliest").code == 0
+    assert plain.consumers()["position"].to_pylist() == [None]
+    assert run("consumer", "reset", plain.uri, "other", "earliest").code == 3
+    assert run("consumer", "delete", plain.uri, "billing", "--json").value["consumer"] == "billing"
+    assert run("consumer", "delete", plain.uri, "billing").code == 3
+    assert plain.consumers().num_rows == 0
+
+
 def test_savepoints_and_going_back(plain: HudiTable, run: Run) -> None:
     kept = run("savepoint", "create", plain.uri, "--comment", "as it was", "--json").value[
         "instant"

@@ -233,16 +233,37 @@ def new_changes(
     memory_limit: int | None,
 ) -> Changes:
     """Return a change query after checking its arguments; see `HudiTable.changes`."""
-    if images not in get_args(Images):
-        raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
-    check_limit(limit)
     check_changes(table)
     by_completion = by_completion_times(table)
     after, until = range_bounds(table, start, end, by_completion=by_completion)
     check_range_end(table, until, by_completion=by_completion)
-    request = ChangeRequest(
-        start=after,
-        end=until,
+    return changes_of_range(
+        table,
+        engine,
+        ChangeRequest(after, until),
+        where=where,
+        limit=limit,
+        images=images,
+        memory_limit=memory_limit,
+    )
+
+
+def changes_of_range(
+    table: TableSnapshot,
+    engine: Engine,
+    request: ChangeRequest,
+    *,
+    where: Any,
+    limit: int | None = None,
+    images: Images = "struct",
+    memory_limit: int | None,
+) -> Changes:
+    """Return a change query of a range with its other arguments, after checking these."""
+    if images not in get_args(Images):
+        raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
+    check_limit(limit)
+    request = replace(
+        request,
         images=images,
         where=None if where is None else parse_where(where, changes_schema(table, images)),
         limit=limit,

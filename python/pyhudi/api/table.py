@@ -13,6 +13,7 @@ from pyhudi.api.history_operations import HistoryOperations
 from pyhudi.api.index_operations import IndexOperations
 from pyhudi.api.read_operations import ReadOperations
 from pyhudi.api.service_operations import ServiceOperations
+from pyhudi.api.stream_operations import StreamOperations
 from pyhudi.api.table_handle import load_snapshot
 from pyhudi.api.write_operations import WriteOperations
 from pyhudi.clock import Moment
@@ -87,6 +88,7 @@ class HudiTable(
     IndexOperations,
     HistoryOperations,
     ServiceOperations,
+    StreamOperations,
 ):
     """A Hudi table at one snapshot: that of its opening, last refresh or last own write.
 

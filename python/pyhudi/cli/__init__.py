@@ -16,7 +16,7 @@ COMMANDS = {
     "inspect_commands": "show schema files slices partitions logs metadata health report",
     "read": "head count query export incremental changes diff",
     "write": "upsert insert bulk-insert import update delete",
-    "history": "timeline commits history rollback restore savepoint",
+    "history": "timeline commits history rollback restore savepoint consumer",
     "services": "maintain compact log-compact cluster clean archive expire",
     "admin": "create check upgrade downgrade rebuild-metadata sync index",
 }

@@ -1,4 +1,4 @@
-"""Commands about a table's past: history, savepoints, rollback, restore."""
+"""Commands about a table's past: history, savepoints, consumers, rollback, restore."""
 
 from __future__ import annotations
 
@@ -104,6 +104,42 @@ def delete(call: Call, table: Location, instant: Instant) -> None:
 
 savepoint = Group(
     "Create, list and delete savepoints.", {"create": create, "list": list_, "delete": delete}
+)
+
+
+Consumer = Annotated[str, typer.Argument(metavar="NAME", help="Name of the consumer.")]
+
+
+def list_consumers(call: Call, table: Location) -> None:
+    """List the consumers of streams and their positions, by name."""
+    call.out.rows(call.open(table).consumers())
+
+
+def reset_consumer(
+    call: Call,
+    table: Location,
+    name: Consumer,
+    to: Annotated[
+        str,
+        typer.Argument(
+            metavar="POSITION", help="A position, an instant, a time, `latest` or `earliest`."
+        ),
+    ],
+) -> None:
+    """Move a consumer, so that its next stream begins after a position."""
+    call.open(table).reset_consumer(name, to)
+    call.out.print_done(f"moved the consumer {name} to {to}", consumer=name, position=to)
+
+
+def delete_consumer(call: Call, table: Location, name: Consumer) -> None:
+    """Delete a consumer; a stream with its name begins as a new one."""
+    call.open(table).delete_consumer(name)
+    call.out.print_done(f"deleted the consumer {name}", consumer=name)
+
+
+consumer = Group(
+    "List, move and delete consumers of streams.",
+    {"list": list_consumers, "reset": reset_consumer, "delete": delete_consumer},
 )
 
 

@@ -165,6 +165,14 @@ def whole(name: str, value: Any) -> None:
         raise _no(name, value, "an integer of at most 64 bits")
 
 
+def pair(name: str, value: Any) -> None:
+    """Check for two integers."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:  # noqa: PLR2004 - a pair
+        raise _no(name, value, "a pair of integers, such as (0, 4)")
+    for each in value:
+        whole(name, each)
+
+
 def seconds(name: str, value: Any) -> None:
     """Check for a duration: a number that is not negative."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -278,6 +286,7 @@ _BY_ANNOTATION: dict[str, Check] = {
     "int": whole,
     "pa.DataType | str": arrow_type,
     "str": text,
+    "tuple[int, int]": pair,
     "str | Sequence[str]": name_or_names,
     "str | os.PathLike[str]": location,
     **dict.fromkeys(("Mapping[str, Any]", "Mapping[str, object]", "Mapping[str, str]"), by_name),

@@ -11,8 +11,10 @@ from pyhudi.config.actions import COMMIT
 from pyhudi.errors import HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.query.cdc_files import ChangeFiles, ChangeRequest, ChangeTask
 from pyhudi.query.commit_range import by_completion_times, check_no_hollow
+from pyhudi.query.file_pruning import scan_slices
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_system_view import FileSystemView
+from pyhudi.slices.read_tasks import ScanRequest
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange
@@ -50,15 +52,29 @@ def plan_changes(table: TableSnapshot, request: ChangeRequest) -> list[ChangeTas
     `UnsupportedTableFeature` for slices with an unsupported merge rule; `CorruptTable` for a
     truncated log file.
     """
+    if request.is_initial:
+        return _plan_inserts(table, request)
     commits = select_commits(table, request)
     partitions = {path for _, metadata in commits for path in _partitions(metadata)}
     view = FileSystemView(table.storage, table.config, table.timeline, partitions)
     files = ChangeFiles(table, request, view)
     tasks = [task for instant, metadata in commits for task in files.of_commit(instant, metadata)]
+    if request.shard is not None:
+        tasks = [task for task in tasks if request.shard.has(task.file_id)]
     sides = (side for task in tasks for side in (task.match.before, task.match.after))
     slices = [side.slice for side in sides if side is not None]
     check_listed(table.storage, table.options, table.timeline, slices)
     return tasks
+
+
+def _plan_inserts(table: TableSnapshot, request: ChangeRequest) -> list[ChangeTask]:
+    """Return tasks that give the rows of the snapshot as inserts of its newest commit."""
+    newest = max(table.timeline.commits, key=lambda commit: commit.completed or commit.requested)
+    slices = scan_slices(table, ScanRequest(output=()))
+    files = ChangeFiles(
+        table, request, FileSystemView(table.storage, table.config, table.timeline, ())
+    )
+    return [files.inserts_of(newest, slice_) for slice_ in slices]
 
 
 def select_commits(
@@ -86,7 +102,7 @@ def select_commits(
     return [
         (instant, metadata)
         for instant, metadata in with_metadata
-        if _changes_rows(table, instant, metadata)
+        if changes_rows(table, instant, metadata)
     ]
 
 
@@ -109,7 +125,8 @@ def _check_archived(table: TableSnapshot, start: str | None) -> None:
         )
 
 
-def _changes_rows(table: TableSnapshot, instant: Instant, metadata: CommitMetadata) -> bool:
+def changes_rows(table: TableSnapshot, instant: Instant, metadata: CommitMetadata) -> bool:
+    """Return whether a commit may change rows: it is not a service's, and no new schema alone."""
     operation = (metadata.operation_type or _UNKNOWN).upper()
     if operation == _UNKNOWN:
         # A table that was copy-on-write has commits of writes, and records their operation.

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyhudi.config.file_names import file_name_of
 from pyhudi.errors import HistoryUnavailable
+from pyhudi.query.commit_range import Shard
 from pyhudi.query.row_pairing import MatchTask, image_schema, plan_side
 from pyhudi.schema.predicates import Where
 from pyhudi.slices.bootstrap import add_sources
@@ -49,6 +50,10 @@ class ChangeRequest:
     limit: int | None = None
     memory_limit: int | None = None
     """Bytes for the log records of one side of a task."""
+    shard: Shard | None = None
+    """The file groups to read; None for all."""
+    is_initial: bool = False
+    """The rows of the snapshot as inserts, instead of changes in a range."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,11 @@ class ChangeFiles:
                     yield self._task(
                         instant, case_and_match[0], partition, stat.file_id, case_and_match[1], logs
                     )
+
+    def inserts_of(self, instant: Instant, slice_: FileSlice) -> ChangeTask:
+        """Return the task that gives all rows of a slice as inserts of a commit."""
+        match = self._match(None, slice_, self._rule)
+        return self._task(instant, "base_file_insert", slice_.partition, slice_.file_id, match)
 
     def _task_of_replaced_group(self, instant: Instant, partition: str, file_id: str) -> ChangeTask:
         before = self._view.snapshot_slice_of((partition, file_id))

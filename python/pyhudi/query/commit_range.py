@@ -8,9 +8,10 @@ the commit metadata; queries decide which parts they need. Sources: `Incremental
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from zlib import crc32
 
 from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
@@ -27,6 +28,18 @@ _EARLIEST = re.compile("earliest|0+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
+class Shard:
+    """A part of the file groups; each group is in one of `count` shards, in every process."""
+
+    number: int
+    count: int
+
+    def has(self, file_id: str) -> bool:
+        """Return whether the shard has a file group."""
+        return crc32(file_id.encode()) % self.count == self.number
+
+
+@dataclass(frozen=True)
 class IncrementalRange:
     """The range of an incremental query, in instants of the table."""
 
@@ -37,6 +50,8 @@ class IncrementalRange:
     hollow_commits: HollowCommits = "fail"
     fallback_full_scan: bool | None = None
     """None as Hudi 1.2.0: from table version 8 on."""
+    shard: Shard | None = None
+    """The file groups to read; None for all."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,21 @@ def select_commits(table: TableSnapshot, incremental_range: IncrementalRange) ->
 
     Raises `HistoryUnavailable` for a hollow commit under the policy "fail".
     """
+    commits = commits_with_readers(table, incremental_range)
+    return Selection(
+        tuple(commit for commit, _ in commits),
+        tuple(read(commit) for commit, read in commits),
+        by_completion_times(table, incremental_range.hollow_commits),
+    )
+
+
+def commits_with_readers(
+    table: TableSnapshot, incremental_range: IncrementalRange
+) -> list[tuple[Instant, Callable[[Instant], CommitMetadata]]]:
+    """Return what `select_commits` selects, each with what reads its metadata, which is not read.
+
+    Raises as `select_commits`.
+    """
     timeline, by_completion = (
         table.timeline,
         by_completion_times(table, incremental_range.hollow_commits),
@@ -123,14 +153,15 @@ def select_commits(table: TableSnapshot, incremental_range: IncrementalRange) ->
         for instant in _read_archived_commits(table, times)
         if instant.requested not in in_range and timeline.is_committed(instant.requested)
     }
-    commits = tuple(commit for _, commit in sorted({**in_range, **archived}.items()))
-    metadata = tuple(
-        timeline.archive.commit_metadata(commit)
-        if commit.requested in archived
-        else timeline.commit_metadata(commit)
-        for commit in commits
-    )
-    return Selection(commits, metadata, by_completion)
+    return [
+        (
+            commit,
+            timeline.archive.commit_metadata
+            if commit.requested in archived
+            else timeline.commit_metadata,
+        )
+        for _, commit in sorted({**in_range, **archived}.items())
+    ]
 
 
 def next_start(table: TableSnapshot, incremental_range: IncrementalRange) -> str | None:

@@ -100,6 +100,9 @@ def plan_incremental(
     last = selection.instants[-1]
     at_end = replace(table, timeline=table.timeline.until(last))
     slices = _slices(at_end, narrowed, selection)
+    shard = incremental_range.shard
+    if shard is not None:
+        slices = [slice_ for slice_ in slices if shard.has(slice_.file_id)]
     missing = _first_missing(at_end, slices)
     if missing is None:
         rule = _block_filter(at_end, selection)
