@@ -13,6 +13,7 @@ from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.timeline.archive import Archive
+from tests.sim.followers import Deliveries
 from tests.sim.table_kinds import START, Rows
 from tests.sim.world import Task, World
 
@@ -69,6 +70,8 @@ class History:
     """Who has begun to take a write back."""
     not_taken: set[str] = field(default_factory=set)
     """Writes that their writers could not take back."""
+    deliveries: Deliveries | None = None
+    """What the streams of the table returned, where it has some."""
     planned: set[str] = field(default_factory=set)
     """Files that stayed as a service was planned with them."""
 

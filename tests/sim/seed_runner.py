@@ -28,6 +28,7 @@ from pyhudi.write import upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.write_context import Handle
 from tests.sim.crash import leftovers
+from tests.sim.followers import Deliveries, follows, judge_deliveries
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
 from tests.sim.table_kinds import CITIES, Kind, Rows, rows_of
 from tests.sim.tasks import SERVICES, reads, serves, writes
@@ -87,6 +88,9 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
         count = world.random.choice([1, 1, 2])
         world.add(f"w{number}", writes(history, str(base), kind, count))
     world.add("reader", reads(history, str(base), kind))
+    followed = Deliveries(kind, None if seed % 3 == 0 and not kind.changes else "earliest")
+    for number in range(2 if kind.streams else 0):
+        world.add(f"stream{number}", follows(followed, str(base)))
     if kind.background:
         world.add("services", serves(history, str(base), kind))
     world.run()
@@ -101,6 +105,9 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
     last = {"k0": (CITIES[0], 9999)}
     finish(world, history, str(base), kind, last)
     judge(history, base, kind, stood_still=any(task.stood_still for task in world.tasks))
+    if kind.streams:
+        judge_deliveries(followed, base, history.ends())
+        history.deliveries = followed
     return history
 
 

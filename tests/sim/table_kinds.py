@@ -56,12 +56,17 @@ class Kind:
     """Most writes are group commits."""
     background: bool = False
     """A thread runs the services after the commits of a writer."""
+    streams: bool = False
+    """A stream follows the table."""
+    changes: bool = False
+    """It has change logs, which the stream reads."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
         more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
         more += "-rings" * self.rings + "-groups" * self.groups
-        more += "-background" * self.background
+        more += "-background" * self.background + "-streams" * self.streams
+        more += "-changes" * self.changes
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -135,6 +140,21 @@ BACKGROUND = [
     Kind(6, "mor", "SIMPLE", forgets=True, background=True),
 ]
 
+FOLLOWED = [
+    Kind(9, "cow", "SIMPLE", streams=True),
+    Kind(9, "mor", "BUCKET", streams=True),
+    Kind(8, "mor", "SIMPLE", streams=True),
+    Kind(6, "mor", "SIMPLE", streams=True),
+    Kind(6, "cow", "GLOBAL_SIMPLE", streams=True),
+    Kind(9, "cow", "SIMPLE", forgets=True, streams=True),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True, streams=True),
+    Kind(6, "mor", "SIMPLE", forgets=True, streams=True),
+    Kind(9, "mor", "SIMPLE", streams=True, changes=True),
+    Kind(8, "cow", "SIMPLE", streams=True, changes=True),
+    Kind(6, "mor", "BUCKET", streams=True, changes=True),
+]
+"""Tables with a stream, of one kind or of the changes."""
+
 
 def rows_of(given: dict[str, tuple[str, int]]) -> pa.Table:
     ids = list(given)
@@ -171,6 +191,6 @@ def _made(base: Path, kind: Kind) -> None:
         partition_by="city",
         type=kind.type,
         version=kind.version,
-        options=kind.options,
+        options={**kind.options, "hoodie.table.cdc.enabled": kind.changes},
     )
     created.upsert(rows_of(START))

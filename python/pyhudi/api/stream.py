@@ -166,7 +166,8 @@ class Stream(Iterator[StreamBatch]):
         self._handle = table
         self._request = request
         self._consumer = consumer
-        self._poll_s = poll_s
+        self.poll_s = poll_s
+        """Seconds between two listings of the timeline."""
         self._wait = wait
         self._order = order_of(table.state)
         self._closed = Event()
@@ -174,7 +175,7 @@ class Stream(Iterator[StreamBatch]):
         self._listing: object = None
         self._until: str | None = None
         self._has_begun = False
-        self._batches: Iterator[StreamBatch] | None = None
+        self._batches: Iterator[StreamBatch | None] | None = None
         self.position: str | None = None
         """The `start` after the last batch, and after later commits without rows; None before the
         first commit."""
@@ -188,6 +189,22 @@ class Stream(Iterator[StreamBatch]):
 
     def __next__(self) -> StreamBatch:
         """Return the next batch. After an exception, another call tries again."""
+        while True:
+            batch = self.next_completed()
+            if batch is not None:
+                return batch
+            if self._closed.wait(self.poll_s):
+                raise StopIteration
+
+    def next_completed(self) -> StreamBatch | None:
+        """Return the next batch without waiting for a commit.
+
+        Returns:
+            The batch; None if no later commit is complete.
+
+        Raises:
+            StopIteration: the stream has ended.
+        """
         if self._closed.is_set():
             raise StopIteration
         batches = self._batches or self._read()
@@ -207,7 +224,8 @@ class Stream(Iterator[StreamBatch]):
     ) -> None:
         self.close()
 
-    def _read(self) -> Iterator[StreamBatch]:
+    def _read(self) -> Iterator[StreamBatch | None]:
+        """Yield batches, and None while there is no later commit."""
         self._load()
         is_current = True
         if not self._has_begun:
@@ -230,8 +248,10 @@ class Stream(Iterator[StreamBatch]):
                 if is_current:
                     raise self._describe_loss(error) from error
             else:
-                if not self._wait or not self._wait_for_change():
+                if not self._wait:
                     return
+                while self._list() == self._listing:
+                    yield None
             self._load()
             is_current = True
 
@@ -251,13 +271,6 @@ class Stream(Iterator[StreamBatch]):
         self._until = None if self._wait else newest or ""
         self._has_begun = True
         return first
-
-    def _wait_for_change(self) -> bool:
-        """Wait until the timeline has changed; return False if the stream is closed."""
-        while self._list() == self._listing:
-            if self._closed.wait(self._poll_s):
-                return False
-        return True
 
     def _list(self) -> object:
         return self._table.storage.list_dir(self._table.timeline.folder)
