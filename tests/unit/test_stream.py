@@ -354,7 +354,7 @@ def test_stream_raises_if_files_are_cleaned(
     with pytest.raises(HistoryUnavailable, match="the stream misses") as raised:
         batches.extend(stream)
     message = str(raised.value)
-    named = message.split("misses")[1].split("Hint")[0]
+    named = message.split("misses")[1].split("Hint", maxsplit=1)[0]
     missed = [result.instant for result in results if result.instant in named]
     assert missed
     assert "reset_consumer" in message
