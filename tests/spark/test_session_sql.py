@@ -21,6 +21,9 @@ on_spark4 = pytest.mark.skipif(
     pyspark.__version__ < "4", reason="PySpark 3.5 has no Python sources, which the catalog needs"
 )
 
+GLOBAL = "global_temp"
+"""Spark's database of global temporary views."""
+
 
 @pytest.fixture
 def lake(spark: SparkSession) -> Iterator[str]:
@@ -137,6 +140,40 @@ def test_create_table_enters_the_catalog(spark: SparkSession, lake: str, tmp_pat
     spark.sql(f"DROP TABLE {lake}.trips")
     assert rows(spark, names) == []
     assert not pyhudi.table_exists(details["Location"])
+
+
+def test_sql_leaves_no_view_in_the_session(spark: SparkSession, lake: str) -> None:
+    """Neither a statement that fails nor a temporary view, which reads a global one."""
+    before = views(spark)
+    hidden = f"SHOW VIEWS IN {GLOBAL} LIKE '_pyhudi_*'"
+    hidden_before = spark.sql(hidden).count()
+    trips = f"{lake}.trips"
+    frame = spark.sql(f"SELECT id FROM {trips} WHERE fare > (SELECT min(fare) FROM {trips})")
+    spark.sql(f"DELETE FROM {trips} WHERE id IN (SELECT concat(id, '!') FROM {trips})")
+    for statement in (
+        f"SELECT nothing FROM {trips}",
+        f"CREATE TEMPORARY VIEW failed AS SELECT nothing FROM {trips}",
+        f"UPDATE {trips} SET fare = 1 WHERE id IN (SELECT nothing FROM {trips})",
+        f"INSERT INTO {trips} SELECT nothing FROM {trips}",
+    ):
+        with pytest.raises(AnalysisException):
+            spark.sql(statement)
+    assert spark.sql(hidden).count() == hidden_before
+    spark.sql(f"CREATE TEMPORARY VIEW kept AS SELECT id FROM {trips}")
+    assert views(spark) == {*before, "kept"}
+    assert spark.sql(hidden).count() == hidden_before + 1
+    assert [row.id for row in frame.collect()] == ["b"]
+    assert rows(spark, "SELECT * FROM kept") == [("a",), ("b",)]
+    spark.sql("DROP VIEW kept")
+
+
+def views(spark: SparkSession) -> set[str]:
+    """Return the temporary views of a session, by both ways to list them."""
+    listed = {table.name for table in spark.catalog.listTables() if table.isTemporary}
+    assert listed == {
+        row.tableName for row in spark.sql("SHOW TABLES").collect() if row.isTemporary
+    }
+    return listed
 
 
 @on_spark4

@@ -122,7 +122,9 @@ class SqlRunner:
         location = self._location(statement)
         if location is None or isinstance(statement, Query):
             stored_in = statement.stored_in if isinstance(statement, Query) else None
-            with self._views(text, stored_in) as query:
+            # A Connect session analyses a query again when it runs.
+            stays = stored_in is not None or is_connect(self.spark)
+            with self._views(text, stored_in, stays=stays) as query:
                 return spark_sql(self.spark, query, args, **kwargs)
         if args or kwargs:
             raise UnsupportedTableFeature(
@@ -254,14 +256,20 @@ class SqlRunner:
         return frame_of_rows(self.spark, _result_rows(result))
 
     @contextmanager
-    def _views(self, text: str, stored_in: str | None = None) -> Iterator[str]:
+    def _views(
+        self, text: str, stored_in: str | None = None, *, stays: bool = False
+    ) -> Iterator[str]:
         """Yield a statement with other relations in place of its Hudi tables.
 
         They are temporary views, or entries of Spark's catalog if the catalog keeps the statement.
+        The views of a classic session are global: SHOW TABLES does not list them. All users of a
+        Connect server could read global views, so there they are the session's.
 
         stored_in: where Spark keeps the statement (`Query.stored_in`).
+        stays: whether the statement needs the views after the block.
         """
-        made: list[str] = []
+        views: list[str] = []
+        on_connect = is_connect(self.spark)
 
         def relation(reference: TableReference) -> str | None:
             location = self._find(reference.table)
@@ -273,18 +281,30 @@ class SqlRunner:
                 raise reference.time_error
             if stored_in == "catalog":
                 return self._entry(reference, location)
-            name = f"_pyhudi_{uuid4().hex[:12]}"
-            self._frame(reference, location).createOrReplaceTempView(name)
-            made.append(name)
-            return f"`{name}`"
+            frame, name = self._frame(reference, location), f"_pyhudi_{uuid4().hex}"
+            if on_connect:
+                frame.createTempView(name)
+            else:
+                frame.createGlobalTempView(name)
+            views.append(name)
+            return f"`{name}`" if on_connect else f"`{self._global_database}`.`{name}`"
+
+        def drop() -> None:
+            catalog = self.spark.catalog
+            for name in views:
+                (catalog.dropTempView if on_connect else catalog.dropGlobalTempView)(name)
 
         try:
             yield replace_tables(text, find_tables(text), relation)
-        finally:
-            # A Connect session analyses a query again when it runs.
-            if not is_connect(self.spark) and stored_in is None:
-                for name in made:
-                    self.spark.catalog.dropTempView(name)
+        except BaseException:
+            drop()
+            raise
+        if not stays:
+            drop()
+
+    @property
+    def _global_database(self) -> str:
+        return str(self.spark.conf.get("spark.sql.globalTempDatabase", "global_temp"))
 
     def _entry(self, reference: TableReference, location: TableLocation) -> str:
         """Return an entry of Spark's catalog, with what the entry does not pass to its reader."""
