@@ -311,6 +311,29 @@ for turn in range(200):
 """
 
 
+@pytest.mark.parametrize("answer", [StorageError("timeout"), None])
+def test_commit_is_stored_although_its_response_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: StorageError | None
+) -> None:
+    """A client may also repeat the request, and find the file that it has written itself."""
+    table = ROWS.make(tmp_path / "t")
+    table.upsert(ROWS.rows(["a"]))
+    table.upsert(ROWS.rows(["b"]))
+    replace_version = Storage.replace_version
+
+    def lose(self: Storage, *arguments: Any, **kwargs: Any) -> None:
+        replace_version(self, *arguments, **kwargs)
+        if answer is not None:
+            raise answer
+
+    for batch in table.stream("earliest", consumer="c", wait=False):
+        with monkeypatch.context() as patch:
+            patch.setattr(Storage, "replace_version", lose)
+            batch.commit()
+        assert table.consumers()["position"].to_pylist() == [batch.position]
+        batch.commit()
+
+
 @pytest.mark.slow
 def test_processes_with_one_consumer_commit_each_batch_once(tmp_path: Path) -> None:
     table = ROWS.make(tmp_path / "t")

@@ -63,7 +63,7 @@ class StreamRequest:
     @property
     def part(self) -> Shard | None:
         """The file groups to read; None for all."""
-        return None if self.shard is None else Shard(*self.shard)
+        return None if self.shard is None else Shard(*map(int, self.shard))
 
 
 @dataclass(frozen=True)
@@ -200,10 +200,8 @@ class Stream(Iterator[StreamBatch]):
         """Return the next batch without waiting for a commit.
 
         Returns:
-            The batch; None if no later commit is complete.
-
-        Raises:
-            StopIteration: the stream has ended.
+            The batch; None if no later commit is complete. After the end of the stream it raises
+                `StopIteration`.
         """
         if self._closed.is_set():
             raise StopIteration
