@@ -40,7 +40,7 @@ def test_spark_loader_finds_each_function_called_by_name() -> None:
 def test_spark_modules_define_private_attributes_they_use() -> None:
     """Frames and groups reach each other through `Any`, so mypy misses a stale name here, too."""
     sparks_own = {"_args", "_dataType", "_explain_string", "_expr", "_fresh_plan_id", "_jc", "_jvm"}
-    sparks_own |= {"_jsc", "_name", "_unparsed_identifier", "_value"}
+    sparks_own |= {"_jsc", "_jsparkSession", "_name", "_unparsed_identifier", "_value"}
     defined, used = set(sparks_own), set()
     for file in sorted((PACKAGE / "spark").glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
