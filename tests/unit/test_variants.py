@@ -207,3 +207,22 @@ def test_shredded_input_is_refused(tmp_path: Path) -> None:
     schema = pa.schema([pa.field("id", pa.string()), pa.field("v", shredded, metadata=named)])
     with pytest.raises(UnsupportedTableFeature, match="'v'"):
         pyhudi.create_table(tmp_path / "t", schema, key="id")
+
+
+@pytest.mark.parametrize("data_type", [pyhudi.variant(), pyhudi.blob()], ids=["VARIANT", "BLOB"])
+def test_nested_column_is_refused(
+    data_type: pa.DataType, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """It would be stored as a plain struct, which readers do not take for a VARIANT."""
+    name = request.node.callspec.id
+    for nested in (pa.struct([("part", data_type)]), pa.list_(data_type)):
+        schema = pa.schema([("id", pa.string()), ("c", nested)])
+        match = rf"column 'c\.\w+' is a {name} inside another type"
+        with pytest.raises(UnsupportedTableFeature, match=match):
+            pyhudi.create_table(tmp_path / "t", schema, key="id")
+        assert not (tmp_path / "t").exists()
+    marked = pa.field("part", PLAIN_VARIANT, metadata=EXTENSION)
+    with pytest.raises(UnsupportedTableFeature, match="inside another type"):
+        pyhudi.create_table(
+            tmp_path / "t", pa.schema([("id", pa.string()), ("c", pa.struct([marked]))]), key="id"
+        )

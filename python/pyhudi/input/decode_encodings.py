@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
-from pyhudi.input.semi_structured import EXTENSIONS, with_hudi_type
+from pyhudi.input.semi_structured import BLOB, EXTENSIONS, extension_name, with_hudi_type
 from pyhudi.input.vectors import EXTENSION, is_vector_type
 
 _AS_STORED = ("arrow.json", "arrow.uuid", EXTENSION, *EXTENSIONS)
@@ -114,6 +114,11 @@ def _plain_field(field: pa.Field[Any], path: str) -> pa.Field[Any]:
         raise UnsupportedTableFeature(
             msg, hint="Make it a column of its own, or a list of numbers."
         )
+    extension = extension_name(field)
+    if extension in EXTENSIONS:
+        name = "BLOB" if extension == BLOB else "VARIANT"
+        msg = f"column {where!r} is a {name} inside another type, which pyhudi does not store"
+        raise UnsupportedTableFeature(msg, hint="Make it a column of its own.")
     return field.with_type(_plain_type(field.type, where))
 
 
