@@ -22,7 +22,7 @@ import pytest
 import pyhudi
 from pyhudi.errors import HistoryUnavailable
 from tests.helpers.process_session import ProcessSession
-from tests.spark_cluster.cluster_table import SCHEMA
+from tests.spark_cluster.cluster_table import SCHEMA, ClusterTable
 from tests.spark_cluster.standalone import Cluster, wait_for
 from tests.spark_cluster.streaming_driver import SHORT
 
@@ -171,3 +171,4 @@ def test_streams_and_maintenance_write_each_row_once(cluster: Cluster, tmp_path:
     findings = pyhudi.open_table(run.base).check(deep=True).findings
     sys.stdout.write(f"{dict(run.done)} {dict(run.written)}\n")
     assert findings == ()
+    assert ClusterTable(run.base, "mor").leftovers() == set()
