@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyhudi.api.stream import Stream, StreamBatch
     from pyhudi.api.table import HudiTable, open_table
     from pyhudi.api.table_exists import table_exists
+    from pyhudi.api.table_transaction import TableTransaction
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
@@ -94,6 +95,7 @@ __all__ = [
     "Stream",
     "StreamBatch",
     "TableNotFound",
+    "TableTransaction",
     "UnsupportedTableFeature",
     "WriteResult",
     "WriterTimeout",
@@ -123,6 +125,7 @@ _MODULES = {
     "Split": "api.splits",
     "StageMetrics": "txn.operation_metrics",
     "Step": "engine.protocol",
+    "TableTransaction": "api.table_transaction",
     "Stream": "api.stream",
     "StreamBatch": "api.stream",
     "WriteResult": "txn.result",

@@ -41,6 +41,7 @@ from pyhudi.write.group_commit import (
 )
 from pyhudi.write.merge import merge
 from pyhudi.write.merge_planning import MergeClause
+from pyhudi.write.multi_statement import Delete, Statement, Update, Upsert, transaction
 from pyhudi.write.write_context import Handle, WriteContext
 from tests.sim.history import Attempt, Effect, History, seen_in
 from tests.sim.table_kinds import CITIES, Kind, rows_of
@@ -62,7 +63,8 @@ def verbs(
     # A clean removes something every other time at most.
     known += ["clean"] * 3 if table.forgets else []
     known += ["group"] * 8 if table.groups else []
-    kind = choose.choice([*known, "update", "where", "put", "merge"] if table.gives_way else known)
+    changing = ["update", "where", "put", "merge", "transaction", "transaction"]
+    kind = choose.choice([*known, *changing] if table.gives_way else known)
     world.tell(f"{kind} {value} of {some} or {city}")
     if kind in SERVICES:
         return dict, lambda handle, _: SERVICES[kind](handle, clock)
@@ -94,6 +96,8 @@ def verbs(
         return lambda rows: {k: (c, v) for k, (c, v) in rows.items() if v >= limit}, (
             lambda handle, _: update_delete.delete(handle, f"v < {limit}", clock=clock)
         )
+    if kind == "transaction":
+        return several(some, city, limit, clock)
     if kind == "put":
         mine = {k: row for k, row in some.items() if row[0] == city} or {
             f"{task.name}{number}": (city, value)
@@ -110,6 +114,26 @@ def verbs(
         **rows,
         **{k: row for k, row in some.items() if k not in rows or rows[k][1] < 200},
     }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
+
+
+def several(
+    some: dict[str, tuple[str, int]], city: str, limit: int, clock: WorldClock
+) -> tuple[Effect, Callable[[Handle, Any], object]]:
+    """A transaction whose statements see each other's rows."""
+    statements: list[Statement] = [
+        Update(f"city = '{city}'", {"v": "v + 1"}),
+        Delete(f"v < {limit}"),
+        Upsert(rows_of(some)),
+        Update(f"city = '{city}' AND v >= {limit}", {"v": "v + 1"}),
+    ]
+
+    def effect(rows: dict[str, tuple[str, int]]) -> dict[str, tuple[str, int]]:
+        rows = {k: (c, v + (c == city)) for k, (c, v) in rows.items()}
+        rows = {k: (c, v) for k, (c, v) in rows.items() if v >= limit}
+        rows = {**rows, **some}
+        return {k: (c, v + (c == city and v >= limit)) for k, (c, v) in rows.items()}
+
+    return effect, lambda handle, _: transaction(handle, statements, clock=clock)
 
 
 def group(task: Task, number: int, value: int) -> tuple[Effect, Callable[[Handle, Any], object]]:

@@ -67,7 +67,13 @@ def test_check_arguments_knows_all_annotations_of_public_methods() -> None:
         pyhudi.table_exists,
     ]
     calls += [pyhudi.show, pyhudi.register_merger]
-    for owner in (pyhudi.HudiTable, pyhudi.Scan, pyhudi.Merge, pyhudi.GroupWriter):
+    for owner in (
+        pyhudi.HudiTable,
+        pyhudi.Scan,
+        pyhudi.Merge,
+        pyhudi.GroupWriter,
+        pyhudi.TableTransaction,
+    ):
         calls += [method for _, method in inspect.getmembers(owner, inspect.isfunction)]
     unchecked = set()
     for public in (each for each in calls if hasattr(each, "__wrapped__")):

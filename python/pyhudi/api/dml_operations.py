@@ -13,6 +13,7 @@ from pyhudi.errors import ConfigError
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.progress import Progress
+    from pyhudi.api.table_transaction import TableTransaction
     from pyhudi.txn.result import WriteResult
 
 
@@ -209,3 +210,50 @@ class DmlOperations(TableHandle):
             memory_limit=memory_limit,
         )
         return Merge(write)
+
+    @arg.check_arguments()
+    def transaction(
+        self,
+        *,
+        commit_metadata: Mapping[str, str] | None = None,
+        commit_id: str | None = None,
+        progress: Progress = False,
+        memory_limit: int | None = None,
+    ) -> TableTransaction:
+        """Return a transaction, which makes several changes in one commit.
+
+            with table.transaction() as tx:
+                tx.delete("day = '2026-11-30'")
+                tx.upsert(rows)
+            tx.result
+
+        The changes take effect in order, all or none of them, when the block ends. A conflict with
+        another writer runs all of them again, on the latest snapshot. The rows that they change
+        must fit in memory.
+
+        Args:
+            commit_metadata: as in `upsert`.
+            commit_id: as in `upsert`.
+            progress: as in `upsert`.
+            memory_limit: bytes, as in `upsert`.
+
+        Returns:
+            The transaction, for a `with` block. The end of the block raises what the methods of
+            the table raise.
+
+        Raises:
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
+        """
+        from pyhudi.api.table_transaction import TableTransaction  # noqa: PLC0415 - as above
+        from pyhudi.write import multi_statement  # noqa: PLC0415 - not needed for reading
+
+        commit = partial(
+            self._write,
+            multi_statement.transaction,
+            progress,
+            commit_metadata=commit_metadata,
+            commit_id=commit_id,
+            memory_limit=memory_limit,
+        )
+        return TableTransaction(self._writable(), commit)

@@ -114,6 +114,23 @@ def _key_batches(read: ReadTask, min_count: int) -> Iterator[pa.Array[Any]]:
         yield pa.concat_arrays(buffered)
 
 
+def set_new_values(
+    rows: pa.Table, schema: pa.Schema, changes: Mapping[str, SetValue], *, null_elements: bool
+) -> pa.Table:
+    """Return rows with new values in some columns.
+
+    rows: record key, partition path, then the columns of `schema`. Raises `SchemaMismatch` for
+    values that do not fit their columns.
+    """
+    new = project(rows, changes)
+    columns = {name: (new if name in changes else rows).column(name) for name in schema.names}
+    stored = set(schema.names) - set(changes)
+    data = conform(pa.table(columns), schema, stored=stored, null_elements=null_elements)
+    for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
+        data = data.add_column(position, name, rows.column(name))
+    return data.combine_chunks()
+
+
 @dataclass(frozen=True)
 class ChangedRows:
     """The rows of a read task, with other values in some columns: an Arrow stream.
@@ -136,16 +153,9 @@ class ChangedRows:
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """Return rows with the new values."""
-        schema = data_schema(self.task.schema)
-        new = project(rows, self.changes)
-        columns = {
-            name: (new if name in self.changes else rows).column(name) for name in schema.names
-        }
-        stored = set(schema.names) - set(self.changes)
-        data = conform(pa.table(columns), schema, stored=stored, null_elements=self.null_elements)
-        for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
-            data = data.add_column(position, name, rows.column(name))
-        return data.combine_chunks()
+        return set_new_values(
+            rows, data_schema(self.task.schema), self.changes, null_elements=self.null_elements
+        )
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""

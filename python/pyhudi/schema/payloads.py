@@ -296,6 +296,12 @@ def batch_mode(config: TableConfig) -> MergeMode:
     return merge.mode
 
 
+def merges_batches_like_commits(config: TableConfig) -> bool:
+    """Return whether rows of a key in one batch are merged as rows of two commits are."""
+    built_in = config.merge.mode in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING")
+    return built_in and merge_on_rewrite(config) is None and batch_mode(config) == config.merge.mode
+
+
 def _custom(config: TableConfig) -> FieldMerge | None:
     merge = config.merge
     for name in (merge.strategy_id, merge.payload_class):

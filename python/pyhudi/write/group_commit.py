@@ -33,7 +33,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.input.conform import read_table
 from pyhudi.input.python_objects import by_column
 from pyhudi.schema.key_generator import KeySpec
-from pyhudi.schema.payloads import batch_mode, merge_on_rewrite
+from pyhudi.schema.payloads import merges_batches_like_commits
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import upsert
 from pyhudi.write.idempotency import SearchedCommits, find_commits_by_ids
@@ -140,15 +140,9 @@ def count_combinable(config: TableConfig, options: WriteOptions, batches: Sequen
         return count
     if operation == "delete_keys" and options.combine_deletes:
         return count
-    merges = operation == "upsert" and _merges_alike(config, options)
+    merges = operation == "upsert" and options.combine_upserts
+    merges = merges and merges_batches_like_commits(config)
     return _count_before_conflict(batches[:count], merges=merges)
-
-
-def _merges_alike(config: TableConfig, options: WriteOptions) -> bool:
-    """Return whether rows of a key in one batch are merged as rows of two commits are."""
-    built_in = config.merge.mode in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING")
-    same = merge_on_rewrite(config) is None and batch_mode(config) == config.merge.mode
-    return options.combine_upserts and built_in and same
 
 
 def _count_before_conflict(batches: Sequence[Batch], *, merges: bool) -> int:

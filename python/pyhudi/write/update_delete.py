@@ -109,7 +109,7 @@ def update(
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "update", appends=False)
-    values = _check_changes(context, changes)
+    values = check_changes(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     tasks = _plan(context, where, columns)
     source = duplicate_key_source(context)
@@ -149,7 +149,8 @@ def set_values(
     }
 
 
-def _check_changes(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+def check_changes(context: WriteContext, changes: Mapping[str, Any]) -> Mapping[str, SetValue]:
+    """Return the new values of an update. Raises as `update` does for them."""
     schema = data_schema(context.schema.arrow)
     if not changes:
         msg = "no column is set"

@@ -82,7 +82,7 @@ def upsert(
         result = replace(result, rows_moved=sum(assigned.counts.deletes.values()))
         _warn_of_partitions(assigned, source.counters)
         return with_row_counts(
-            _with_count_kept_in_partition(assigned.context, result, assigned.kept_in_partition),
+            with_count_kept_in_partition(assigned.context, result, assigned.kept_in_partition),
             source.counters,
         )
 
@@ -223,7 +223,7 @@ def _warn_of_partitions(assigned: AssignedRows, counters: RowCounters | None) ->
     )
 
 
-def _with_count_kept_in_partition(
+def with_count_kept_in_partition(
     context: WriteContext, result: WriteResult, kept_in_partition: int
 ) -> WriteResult:
     """Return the result with the number of updates that kept the partition of the stored row.

@@ -1,0 +1,151 @@
+"""Several changes as one commit: what `HudiTable.transaction` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pyhudi.clock import SystemClock
+from pyhudi.config import argument_checks as arg
+from pyhudi.engine.spark_loader import is_spark_frame
+from pyhudi.errors import ConfigError
+from pyhudi.input.conform import read_table
+from pyhudi.input.python_objects import by_column
+from pyhudi.txn.result import WriteResult
+from pyhudi.write.multi_statement import Delete, DeleteKeys, Insert, Statement, Update, Upsert
+from pyhudi.write.write_context import WritableTable, WriteContext
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class TableTransaction:
+    """Changes that become one commit at the end of a `with` block: see `HudiTable.transaction`.
+
+    Its methods check their arguments and remember them; the table is unchanged until the block
+    ends. Then they take effect in order, each one on the rows that the earlier ones left. If the
+    block raises, nothing is written.
+    """
+
+    def __init__(
+        self, handle: WritableTable, commit: Callable[[list[Statement]], WriteResult]
+    ) -> None:
+        self._context = WriteContext.open(handle, SystemClock())
+        self._commit = commit
+        self._statements: list[Statement] = []
+        self._is_open = False
+        self._result: WriteResult | None = None
+
+    @property
+    def result(self) -> WriteResult:
+        """The result of the commit, once the block has ended.
+
+        Raises:
+            ConfigError: the block has not ended, or it raised.
+        """
+        if self._result is None:
+            msg = "the transaction is not committed"
+            raise ConfigError(msg, hint="Use `result` after the end of the `with` block.")
+        return self._result
+
+    @arg.check_arguments()
+    def upsert(self, data: Any) -> None:
+        """Update the rows whose keys are in the table and insert the others.
+
+        Args:
+            data: rows with the table's columns, as in `HudiTable.upsert`, but no Spark DataFrame.
+                They are read into memory.
+
+        Raises:
+            SchemaMismatch: the data do not match the table's schema or keys.
+            UnsupportedTableFeature: rows are marked as deletes.
+            ConfigError: an argument is wrong, or the block has ended.
+        """
+        self._add(Upsert(self._read(data)))
+
+    @arg.check_arguments()
+    def insert(self, data: Any) -> None:
+        """Insert rows whose keys are not in the table.
+
+        Unlike `HudiTable.insert` it looks their keys up, so the commit fails if the table has one
+        of them. With `hoodie.datasource.insert.dup.policy=drop` it drops such rows instead.
+
+        Args:
+            data: rows, as in `upsert`.
+
+        Raises:
+            SchemaMismatch: the data do not match the table's schema or keys.
+            ConfigError: an argument is wrong, or the block has ended.
+        """
+        self._add(Insert(self._read(data)))
+
+    @arg.check_arguments()
+    def delete_keys(self, keys: Any) -> None:
+        """Delete all rows with these keys.
+
+        Args:
+            keys: as in `HudiTable.delete_keys`.
+
+        Raises:
+            SchemaMismatch: the keys do not match the table's key or partition columns.
+            ConfigError: an argument is wrong, or the block has ended.
+        """
+        self._add(DeleteKeys(self._read(by_column(keys, self._context.config.record_key_fields))))
+
+    @arg.check_arguments()
+    def delete(self, where: Any) -> None:
+        """Delete the rows that match a filter.
+
+        Args:
+            where: which rows, as in `HudiTable.delete`.
+
+        Raises:
+            SchemaMismatch: the filter does not match the table's schema.
+            ConfigError: an argument is wrong, or the block has ended.
+        """
+        self._add(Delete(where))
+
+    @arg.check_arguments()
+    def update(self, where: Any, set: Mapping[str, Any]) -> None:  # noqa: A002 - SQL's word
+        """Set new values in the rows that match a filter.
+
+        Args:
+            where: which rows, as in `HudiTable.update`.
+            set: new values by column, as in `HudiTable.update`.
+
+        Raises:
+            SchemaMismatch: the filter or a value does not match the table's schema.
+            ConfigError: an argument is wrong, or the block has ended.
+        """
+        self._add(Update(where, dict(set)))
+
+    def __enter__(self) -> Self:
+        if self._is_open or self._result is not None:
+            msg = "a transaction has one `with` block"
+            raise ConfigError(msg, hint="Call `table.transaction()` again.")
+        self._is_open = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_open = False
+        if error is None:
+            self._result = self._commit(self._statements)
+
+    def _read(self, data: Any) -> Any:
+        if is_spark_frame(data):
+            msg = "a transaction takes no Spark DataFrame"
+            raise ConfigError(msg, hint="Pass Arrow data, such as `frame.toArrow()`.")
+        return read_table(data, self._context.input_types, allow_missing_keys=True)
+
+    def _add(self, statement: Statement) -> None:
+        if not self._is_open:
+            msg = "the transaction is not open"
+            raise ConfigError(msg, hint="Call its methods inside `with table.transaction() as tx:`")
+        statement.check(self._context)
+        self._statements.append(statement)
