@@ -144,4 +144,25 @@ _MODULES = {
 }
 """Names by module. They are imported at first use, so `import pyhudi` is fast."""
 
-__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)
+_OPEN = "Write table = pyhudi.open_table(path)"
+_FOREIGN = {
+    **dict.fromkeys(
+        ("DeltaTable", "HudiTableBuilder", "Table", "connect", "dataset", "load_catalog", "open"),
+        f"{_OPEN}.",
+    ),
+    **dict.fromkeys(("load_table", "read", "read_table"), f"{_OPEN}, then table.to_arrow()."),
+    **dict.fromkeys(("read_delta", "read_hudi"), f"{_OPEN}, then table.to_pandas()."),
+    **dict.fromkeys(
+        ("scan", "scan_delta", "scan_hudi"), f"{_OPEN}, then table.scan().to_polars_lazy()."
+    ),
+    **dict.fromkeys(
+        ("write", "write_dataset", "write_deltalake", "write_hudi", "write_table"),
+        "Write table = pyhudi.create_table(path, rows, key=…), or pyhudi.open_table(path), "
+        "then table.upsert(rows).",
+    ),
+    **dict.fromkeys(("delete_table", "drop"), "Write pyhudi.drop_table(path)."),
+    **dict.fromkeys(("exists", "is_deltatable"), "Write pyhudi.table_exists(path)."),
+}
+"""Names of other libraries, and what to write instead."""
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__, _FOREIGN)

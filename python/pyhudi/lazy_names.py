@@ -10,16 +10,22 @@ if TYPE_CHECKING:
 
 
 def lazy_names(
-    package: str, modules: Mapping[str, str], public: Iterable[str]
+    package: str,
+    modules: Mapping[str, str],
+    public: Iterable[str],
+    foreign: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package.
 
     modules: the module of each name, relative to the package. public: the package's `__all__`.
+    foreign: names of other libraries, and the sentences that say what to write instead.
     """
 
     def load(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            message = f"module {package!r} has no attribute {name!r}"
+            hint = (foreign or {}).get(name)
+            raise AttributeError(f"{message}\nHint: {hint}" if hint else message)
         from importlib import import_module  # noqa: PLC0415 - only for this
 
         value = getattr(import_module(f"{package}.{modules[name]}"), name)

@@ -76,14 +76,17 @@ def test_hint_of_a_timestamp_partition_helps_who_creates(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (lambda t: t.scan(filter="x"), r"scan\(\) has no argument 'filter'\. .* 'where'\?"),
-        (lambda t: t.scan(column=["id"]), r"column'\. Did you mean 'columns'"),
+        (
+            lambda t: t.scan(filter="x"),
+            r"scan\(\) has no argument 'filter'; .*Did you mean 'where', such as",
+        ),
+        (lambda t: t.scan(column=["id"]), r"column'; .*Did you mean 'columns'\?"),
         (lambda t: t.upsert(None, mode="x"), r"no argument 'mode'; it takes data, schema_mode, "),
         (lambda t: t.scan(1, 2, 3), r"scan\(\): too many positional arguments; it takes columns"),
         (lambda t: t.delete(), r"delete\(\): missing .* 'where'; it takes where, "),
         (
             lambda t: pyhudi.create_table(t.uri, ROWS.schema, primary_key="id"),  # type: ignore[call-arg]
-            r"'primary_key'\. Did you mean 'key'",
+            r"'primary_key'; .*Did you mean 'key'",
         ),
         (
             lambda t: pyhudi.create_table(t.uri, ROWS.schema, key="id", partition_cols="id"),  # type: ignore[call-arg]
@@ -94,7 +97,7 @@ def test_hint_of_a_timestamp_partition_helps_who_creates(tmp_path: Path) -> None
 def test_type_error_of_unknown_arguments_says_which_there_are(
     use: Use, words: str, table: HudiTable
 ) -> None:
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises(TypeError, match=f"(?s){words}"):
         use(table)
 
 

@@ -49,7 +49,7 @@ def test_pandas_types_can_be_chosen(table: pyhudi.HudiTable) -> None:
 
 def test_unknown_pandas_types_raise(table: pyhudi.HudiTable) -> None:
     with pytest.raises(ConfigError, match="numpy_nullable"):
-        table.scan().to_pandas(dtype_backend="numpy_nullable")
+        table.scan().to_pandas(dtype_backend="numpy")
     with pytest.raises(ConfigError, match="dtype_backend"):
         table.scan().to_pandas(dtype_backend="pyarrow", types_mapper=lambda _: None)
 

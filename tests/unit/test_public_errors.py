@@ -230,7 +230,7 @@ def test_odd_places_and_options_of_new_tables(tmp_path: Path, monkeypatch: Any) 
         (lambda t: t.scan(columns=[1]), "columns has 1, which is not a string"),
         (lambda t: t.scan(columns=(n for n in ["id"])), "must be a list of strings"),
         (lambda t: t.scan(read_optimized="false"), "read_optimized is 'false'"),
-        (lambda t: t.scan(memory_limit="5"), "memory_limit is '5'; it must be an integer of"),
+        (lambda t: t.scan(memory_limit="5"), "memory_limit is 5; it must be at least"),
         (lambda t: t.upsert(ROWS, partial="no"), "partial is 'no'; it must be True or False"),
         (lambda t: t.upsert(ROWS, progress="no"), "progress is 'no'"),
         (lambda t: t.update("true", ["n"]), "set is a builtins.list; it must be a mapping"),

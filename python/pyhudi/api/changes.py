@@ -16,6 +16,7 @@ from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Moment
 from pyhudi.config.formatting import count_text, shorten
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.engine.memory_pool import task_memory
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
@@ -230,7 +231,7 @@ def new_changes(
     where: Any,
     limit: int | None,
     images: Images,
-    memory_limit: int | None,
+    memory_limit: MemorySize | None,
 ) -> Changes:
     """Return a change query after checking its arguments; see `HudiTable.changes`."""
     check_changes(table)
@@ -256,7 +257,7 @@ def changes_of_range(
     where: Any,
     limit: int | None = None,
     images: Images = "struct",
-    memory_limit: int | None,
+    memory_limit: MemorySize | None,
 ) -> Changes:
     """Return a change query of a range with its other arguments, after checking these."""
     if images not in get_args(Images):
@@ -273,7 +274,7 @@ def changes_of_range(
 
 
 def new_diff(
-    table: TableSnapshot, engine: Engine, a: Moment, b: Moment, memory_limit: int | None
+    table: TableSnapshot, engine: Engine, a: Moment, b: Moment, memory_limit: MemorySize | None
 ) -> Diff:
     """Return the comparison of two snapshots of a table; see `HudiTable.diff`."""
     before, after = table_as_of(table, a), table_as_of(table, b)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.progress import Progress
     from pyhudi.api.table_transaction import TableTransaction
+    from pyhudi.config.memory_size import MemorySize
     from pyhudi.txn.result import WriteResult
 
 
@@ -25,7 +26,7 @@ class DmlOperations(TableHandle):
         self,
         keys: Any,
         *,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -67,7 +68,7 @@ class DmlOperations(TableHandle):
         self,
         where: Any,
         *,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -111,7 +112,7 @@ class DmlOperations(TableHandle):
         where: Any,
         set: Mapping[str, Any] | None = None,  # noqa: A002 - SQL's word
         *,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -171,7 +172,7 @@ class DmlOperations(TableHandle):
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> Merge:
         """Return a builder that merges a source into the table by record key; `execute` runs it.
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 from pyhudi.engine.memory_pool import low_memory_mode
+
+if TYPE_CHECKING:
+    from pyhudi.config.memory_size import MemorySize
 
 
 class IndexOperations(TableHandle):
@@ -96,7 +100,7 @@ class IndexOperations(TableHandle):
         return dropped
 
     @arg.check_arguments()
-    def rebuild_metadata(self, *, memory_limit: int | None = None) -> tuple[str, ...]:
+    def rebuild_metadata(self, *, memory_limit: MemorySize | None = None) -> tuple[str, ...]:
         """Rebuild the metadata table from the files on storage.
 
         The new one has the same partitions, with column statistics of the same columns. A table

@@ -46,14 +46,19 @@ class Outputs(LazyRows):
             A reader of the record batches.
         """
 
+    @arg.check_arguments()
     def to_arrow(self) -> pa.Table:
         """Read all rows into memory.
 
         Returns:
             One table. It raises what `to_reader` raises, as all outputs do.
+
+        Raises:
+            ConfigError: an argument is unknown.
         """
         return self.to_reader().read_all()
 
+    @arg.check_arguments()
     def to_pandas(
         self,
         *,
@@ -65,7 +70,8 @@ class Outputs(LazyRows):
 
         Args:
             types_mapper: returns the pandas type of an Arrow type, or None for pyarrow's default.
-            dtype_backend: "pyarrow" keeps every column in its Arrow type, including nulls.
+            dtype_backend: "pyarrow" keeps every column in its Arrow type, including nulls;
+                "numpy_nullable" takes pandas' own types with nulls, such as `Int64`.
             options: other options of `pyarrow.Table.to_pandas`, such as `date_as_object`.
 
         Returns:
@@ -77,12 +83,10 @@ class Outputs(LazyRows):
         """
         require_extra("pandas")
         if dtype_backend is not None:
-            if dtype_backend != "pyarrow" or types_mapper is not None:
-                msg = f"dtype_backend is {dtype_backend!r}"
-                raise ConfigError(msg, hint='Pass "pyarrow" without types_mapper, or leave it out.')
-            import pandas as pd  # noqa: PLC0415 - an extra
-
-            types_mapper = pd.ArrowDtype
+            if types_mapper is not None:
+                msg = f"dtype_backend is {dtype_backend!r}, and there is a types_mapper"
+                raise ConfigError(msg, hint="Pass one of them.")
+            types_mapper = _types_mapper(dtype_backend)
         rows = self.to_arrow()
         try:
             frame: pd.DataFrame = rows.to_pandas(types_mapper=types_mapper, **options)
@@ -93,6 +97,7 @@ class Outputs(LazyRows):
             raise ConfigError(f"pandas cannot hold a date or time: {error}", hint=hint) from error
         return frame
 
+    @arg.check_arguments()
     def to_polars(self) -> pl.DataFrame:
         """Read all rows as a polars DataFrame. Needs the extra `polars`.
 
@@ -141,11 +146,15 @@ class Outputs(LazyRows):
         """
         return spark("to_dataframe").frame_of(self)
 
+    @arg.check_arguments()
     def count(self) -> int:
         """Count the rows.
 
         Returns:
             The number of rows.
+
+        Raises:
+            ConfigError: an argument is unknown.
         """
         return sum(batch.num_rows for batch in self.to_reader())
 
@@ -184,6 +193,29 @@ class Outputs(LazyRows):
     def __arrow_c_schema__(self) -> object:
         """Return the Arrow PyCapsule schema of the rows; nothing is read."""
         return self.schema.__arrow_c_schema__()
+
+
+def _types_mapper(dtype_backend: str) -> Callable[[pa.DataType], Any]:
+    """Return the pandas types of a backend. Raises `ConfigError` for an unknown one."""
+    import pandas as pd  # noqa: PLC0415 - an extra
+
+    if dtype_backend == "pyarrow":
+        return pd.ArrowDtype
+    if dtype_backend != "numpy_nullable":
+        hint = 'Pass "pyarrow" or "numpy_nullable", or leave it out.'
+        raise ConfigError(f"dtype_backend is {dtype_backend!r}", hint=hint)
+    integers = {
+        getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")()
+        for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+    }
+    others = {
+        pa.bool_(): pd.BooleanDtype(),
+        pa.float32(): pd.Float32Dtype(),
+        pa.float64(): pd.Float64Dtype(),
+        pa.string(): pd.StringDtype(),
+        pa.large_string(): pd.StringDtype(),
+    }
+    return {**integers, **others}.get
 
 
 def require_extra(extra: str, *modules: str) -> None:

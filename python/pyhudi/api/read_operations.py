@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # Extras, and what scans do not need.
 
     from pyhudi.api.changes import Changes, Diff
     from pyhudi.api.scan import Scan
+    from pyhudi.config.memory_size import MemorySize
     from pyhudi.query.commit_range import HollowCommits
 
 
@@ -40,7 +41,7 @@ class ReadOperations(TableHandle, LazyRows):
         read_optimized: bool = False,
         meta_fields: bool = False,
         as_of: Moment | None = None,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> Scan:
         """Return a scan of the table's merged rows; nothing is read before you ask for an output.
 
@@ -59,8 +60,8 @@ class ReadOperations(TableHandle, LazyRows):
                 time in the table's own zone (`hoodie.table.timeline.timezone`); a datetime without
                 an offset, and a date, are local time of this machine, as everywhere in Python.
             memory_limit: bytes that log records may take in memory at any time, at least a
-                megabyte; pyhudi spills more of them to local files. A quarter of the machine's
-                memory by default.
+                megabyte, as a number or as text such as "512 MiB"; pyhudi spills more of them to
+                local files. A quarter of the machine's memory by default.
 
         Returns:
             The scan, of the handle's snapshot.
@@ -127,7 +128,7 @@ class ReadOperations(TableHandle, LazyRows):
         meta_fields: bool = False,
         hollow_commits: HollowCommits = "fail",
         fallback_full_scan: bool | None = None,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> Scan:
         """Return rows that commits after `start` and up to `end` wrote, in their state at the end.
 
@@ -195,7 +196,7 @@ class ReadOperations(TableHandle, LazyRows):
         where: Any = None,
         limit: int | None = None,
         images: Literal["struct", "json"] = "struct",
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> Changes:
         """Return what commits changed, record by record, in a table with change data capture.
 
@@ -239,7 +240,7 @@ class ReadOperations(TableHandle, LazyRows):
         )
 
     @arg.check_arguments()
-    def diff(self, a: Moment, b: Moment, *, memory_limit: int | None = None) -> Diff:
+    def diff(self, a: Moment, b: Moment, *, memory_limit: MemorySize | None = None) -> Diff:
         """Return what differs between two snapshots of the table, by record key.
 
         Columns: `op` (i, u or d), `before` and `after` (the record's data columns as a struct, or
@@ -276,6 +277,7 @@ class ReadOperations(TableHandle, LazyRows):
         """
         return self.scan().to_reader()
 
+    @arg.check_arguments()
     def to_arrow(self, columns: Sequence[str] | None = None, where: Any = None) -> pa.Table:
         """Read all rows into memory.
 
@@ -285,9 +287,14 @@ class ReadOperations(TableHandle, LazyRows):
 
         Returns:
             One table.
+
+        Raises:
+            ConfigError: an argument is wrong.
+            SchemaMismatch: columns or values do not match the schema.
         """
         return self.scan(columns, where).to_arrow()
 
+    @arg.check_arguments()
     def to_pandas(
         self, columns: Sequence[str] | None = None, where: Any = None, **kwargs: Any
     ) -> pd.DataFrame:
@@ -306,6 +313,7 @@ class ReadOperations(TableHandle, LazyRows):
         """
         return self.scan(columns, where).to_pandas(**kwargs)
 
+    @arg.check_arguments()
     def to_polars(self, columns: Sequence[str] | None = None, where: Any = None) -> pl.DataFrame:
         """Read all rows as a polars DataFrame. Needs the extra `polars`.
 
@@ -342,6 +350,7 @@ class ReadOperations(TableHandle, LazyRows):
         """
         return self.scan().head(n)
 
+    @arg.check_arguments()
     def count(self, where: Any = None) -> int:
         """Count the rows. Only the columns of the filter are read.
 

@@ -39,6 +39,7 @@ from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot
 
 if TYPE_CHECKING:
+    from pyhudi.config.memory_size import MemorySize
     from pyhudi.query.key_reader import KeyReaders
 
 
@@ -115,6 +116,7 @@ class Scan(ScanOutputs):
             rows.to_reader() if rows is not None else self._stream(self.tasks, self.request.limit)
         )
 
+    @arg.check_arguments()
     def count(self) -> int:
         """Count the rows of the scan.
 
@@ -129,6 +131,7 @@ class Scan(ScanOutputs):
             UnsupportedTableFeature: pyhudi does not support the merge rule of a slice.
             HistoryUnavailable: an incremental range cannot be read completely.
             CorruptTable: a file is damaged or missing.
+            ConfigError: an argument is unknown.
         """
         narrow = replace(self, request=replace(self.request, output=(self._narrow_column(),)))
         rows = narrow._rows_of_keys()  # noqa: SLF001 - a scan's own
@@ -281,7 +284,7 @@ def new_scan(
     meta_fields: bool,
     read_optimized: bool = False,
     incremental_range: IncrementalRange | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
     key_readers: KeyReaders | None = None,
 ) -> Scan:
     """Return a scan after checking its arguments; see `HudiTable.scan`.

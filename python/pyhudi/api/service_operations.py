@@ -12,6 +12,7 @@ from pyhudi.config import argument_checks as arg
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.maintain import MaintenanceResult
     from pyhudi.api.progress import Progress
+    from pyhudi.config.memory_size import MemorySize
     from pyhudi.services.result import ServiceResult
 
 
@@ -37,7 +38,7 @@ class ServiceOperations(TableHandle):
         budget: float | str | None = None,
         *,
         every: float | str | None = None,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         dry_run: bool = False,
         progress: Progress = False,
     ) -> MaintenanceResult:
@@ -68,11 +69,11 @@ class ServiceOperations(TableHandle):
         """
         from pyhudi.admin.maintain import Budget, maintain, maintain_for_ever  # noqa: PLC0415 - not needed for reading
 
-        bound = Budget.of(budget)
+        bound, memory = Budget.of(budget), _bytes_of(memory_limit)
         with self._watch("maintenance", progress) as (table, _):
             if every is not None:
-                maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory_limit)
-            result = maintain(table, bound, memory_limit=memory_limit, dry_run=dry_run)
+                maintain_for_ever(table, bound, Budget.of(every), memory_limit=memory)
+            result = maintain(table, bound, memory_limit=memory, dry_run=dry_run)
         self._reload()
         return result
 
@@ -129,7 +130,7 @@ class ServiceOperations(TableHandle):
         execute: bool = True,
         instant: str | None = None,
         dry_run: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         progress: Progress = False,
     ) -> ServiceResult:
         """Merge the log files of a merge-on-read table into new base files. No row changes.
@@ -179,7 +180,10 @@ class ServiceOperations(TableHandle):
         if strategy is not None:
             options = replace(options, strategies=strategies_of(strategy))
         request = CompactionRequest(
-            schedule=schedule, execute=execute, instant=instant, memory_limit=memory_limit
+            schedule=schedule,
+            execute=execute,
+            instant=instant,
+            memory_limit=_bytes_of(memory_limit),
         )
         with self._watch("compaction", progress, handle) as (table, watcher):
             result = compact(table, request, options, partitions=partitions, dry_run=dry_run)
@@ -255,7 +259,7 @@ class ServiceOperations(TableHandle):
         schedule: bool = True,
         execute: bool = True,
         dry_run: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         progress: Progress = False,
     ) -> ServiceResult:
         """Rewrite small files into new file groups, and sort their rows. No row changes.
@@ -318,7 +322,7 @@ class ServiceOperations(TableHandle):
                 request,
                 options,
                 partitions=partitions,
-                memory=memory_limit,
+                memory=_bytes_of(memory_limit),
                 dry_run=dry_run,
             )
         self._reload()
@@ -412,3 +416,9 @@ class ServiceOperations(TableHandle):
         result = archive(handle, options, dry_run=dry_run)
         self._reload()
         return result
+
+
+def _bytes_of(memory_limit: MemorySize | None) -> int | None:
+    from pyhudi.config.memory_size import parse_memory_size  # noqa: PLC0415 - not needed for reading
+
+    return None if memory_limit is None else parse_memory_size(memory_limit)

@@ -40,6 +40,8 @@ from pyhudi.timeline.time_travel import timeline_as_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from pyhudi.config.memory_size import MemorySize
+
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _MAX_POLL_S = 86_400.0
@@ -56,7 +58,7 @@ class StreamRequest:
     columns: Sequence[str] | None
     where: Any
     meta_fields: bool
-    memory_limit: int | None
+    memory_limit: MemorySize | None
     fallback_full_scan: bool
     shard: tuple[int, int] | None
 

@@ -13,6 +13,7 @@ from pyhudi.config import argument_checks as arg
 
 if TYPE_CHECKING:
     from pyhudi.api.stream import Stream
+    from pyhudi.config.memory_size import MemorySize
 
 
 class StreamOperations(TableHandle):
@@ -32,7 +33,7 @@ class StreamOperations(TableHandle):
         meta_fields: bool = False,
         shard: tuple[int, int] | None = None,
         fallback_full_scan: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> Stream:
         """Return the rows of each commit as a batch, and wait for the next commit.
 

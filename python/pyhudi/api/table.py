@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.inspect import Inspect
     from pyhudi.catalog.protocol import Catalog
     from pyhudi.catalog.table_sync import SyncResult
+    from pyhudi.config.memory_size import MemorySize
 
 
 @arg.check_arguments()
@@ -104,7 +105,7 @@ class HudiTable(
 
     @arg.check_arguments()
     def check(
-        self, *, deep: bool = False, repair: bool = False, memory_limit: int | None = None
+        self, *, deep: bool = False, repair: bool = False, memory_limit: MemorySize | None = None
     ) -> CheckResult:
         """Compare the timeline, the files on storage and the metadata table.
 

@@ -12,6 +12,7 @@ from pyhudi.errors import ConfigError
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.progress import Progress
+    from pyhudi.config.memory_size import MemorySize
     from pyhudi.schema.evolution import SchemaMode
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.sort_modes import SortMode
@@ -31,7 +32,7 @@ class WriteOperations(TableHandle):
         *,
         schema_mode: SchemaMode = "strict",
         partial: bool = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -95,7 +96,7 @@ class WriteOperations(TableHandle):
         data: Any,
         *,
         schema_mode: SchemaMode = "strict",
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -146,7 +147,7 @@ class WriteOperations(TableHandle):
         sort: SortMode = "none",
         sort_columns: Sequence[str] = (),
         schema_mode: SchemaMode = "strict",
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -199,7 +200,7 @@ class WriteOperations(TableHandle):
         data: Any,
         *,
         schema_mode: SchemaMode = "strict",
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
@@ -245,7 +246,7 @@ class WriteOperations(TableHandle):
         data: Any,
         *,
         schema_mode: SchemaMode = "strict",
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,

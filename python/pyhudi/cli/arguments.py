@@ -63,7 +63,10 @@ DryRun = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Memory = Annotated[
-    int | None, typer.Option("--memory-limit", metavar="BYTES", help="Maximum memory for rows.")
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="Maximum memory for rows: bytes, or such as 512MiB."
+    ),
 ]
 Partitions = Annotated[
     list[str] | None,

@@ -64,7 +64,7 @@ SortBy = Annotated[
 
 
 def _commit_arguments(
-    call: Call, commit_id: str | None, metadata: list[str] | None, memory_limit: int | None
+    call: Call, commit_id: str | None, metadata: list[str] | None, memory_limit: str | None
 ) -> dict[str, Any]:
     """Return the arguments that all methods for writing have."""
     return {

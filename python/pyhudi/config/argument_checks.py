@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, wraps
 from operator import index
 from typing import Any, TypeVar, cast
@@ -44,7 +44,9 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
                 try:
                     passed = signature.bind(*args, **more).arguments
                 except TypeError as error:
-                    raise TypeError(_describe_misuse(call, signature, error, more)) from None
+                    raise _misuse(call, signature, error, more) from None
+                if parameters.has_options:
+                    _check_options(call, signature, more)
             for name, check in check_by_name.items():
                 if name in passed:
                     check(name, passed[name])
@@ -78,6 +80,8 @@ class _Parameters:
         self._positional = [n for n, kind in kinds.items() if kind is _POSITIONAL_OR_KEYWORD]
         self._names = {n for n, kind in kinds.items() if kind in _PASSED_BY_NAME}
         self._required = {n for n, each in by_name.items() if each.default is each.empty}
+        self.has_options = inspect.Parameter.VAR_KEYWORD in kinds.values()
+        """Whether the call passes options on to a library."""
         self._is_usual = len(self._names) == len(by_name)
 
     def by_name(self, args: tuple[Any, ...], more: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -91,34 +95,63 @@ _POSITIONAL_OR_KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _PASSED_BY_NAME = (_POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
+class ArgumentError(ConfigError, TypeError):
+    """A call with other arguments than it takes, which Python reports as a `TypeError`."""
+
+
 _SYNONYMS = {
-    "where": ("filter", "filters", "predicate", "condition", "row_filter"),
-    "key": ("primary_key", "record_key", "keys", "on"),
+    "where": ("filter", "filters", "predicate", "condition", "row_filter", "expr"),
+    "key": ("primary_key", "primary_keys", "record_key", "keys", "on"),
     "partition_by": ("partition_cols", "partition_columns", "partitions", "partitioned_by"),
     "order_by": ("precombine", "ordering", "sort_by"),
     "columns": ("select", "selected_fields", "projection"),
     "as_of": ("version", "timestamp", "at", "snapshot_id"),
     "options": ("config", "configuration", "properties"),
     "schema_mode": ("merge_schema",),
+    "memory_limit": ("max_memory", "memory"),
 }
 """Names that other libraries use for an argument."""
+_EXAMPLES = {
+    "where": 'such as where="fare > 10"',
+    "as_of": 'with an instant of table.history() or a time, such as as_of="2024-06-01"',
+}
+_OF_SCAN = ("where", "columns", "as_of")
+"""Arguments that outputs do not have, because the scan has them."""
 
 
-def _describe_misuse(
+def _misuse(
     call: Callable[..., Any], signature: inspect.Signature, error: TypeError, more: Iterable[str]
-) -> str:
-    """Return what is wrong with the arguments of a call, and the names that it accepts."""
+) -> ArgumentError:
+    """Return the error of a call with wrong arguments: it has the names that the call accepts."""
     name = call.__qualname__.rpartition(".")[2]
     parameters = [each for each in signature.parameters if each != "self"]
     unknown = next((each for each in more if each not in parameters), None)
-    arguments = ", ".join(parameters)
+    arguments = ", ".join(parameters) or "no arguments"
     if unknown is None:
-        return f"{name}(): {error}; it takes {arguments}"
-    message = f"{name}() has no argument {unknown!r}"
-    meant = did_you_mean(unknown, parameters, synonyms=_SYNONYMS)
-    return (
-        f"{message}. {meant} It takes {arguments}." if meant else f"{message}; it takes {arguments}"
+        return ArgumentError(f"{name}(): {error}; it takes {arguments}")
+    return ArgumentError(
+        f"{name}() has no argument {unknown!r}; it takes {arguments}",
+        hint=_hint(call, unknown, parameters),
     )
+
+
+def _check_options(
+    call: Callable[..., Any], signature: inspect.Signature, more: Iterable[str]
+) -> None:
+    """Raise `ArgumentError` for an option that is the name of an argument in another library."""
+    names = {name for synonyms in _SYNONYMS.values() for name in synonyms} | set(_OF_SCAN)
+    unknown = [name for name in more if name in names - signature.parameters.keys()]
+    if unknown:
+        raise _misuse(call, signature, TypeError(), unknown)
+
+
+def _hint(call: Callable[..., Any], unknown: str, parameters: Sequence[str]) -> str:
+    meant = next((name for name, others in _SYNONYMS.items() if unknown in others), unknown)
+    example = f", {_EXAMPLES[meant]}" if meant in _EXAMPLES else ""
+    if meant in _OF_SCAN and meant not in parameters and ".to_" in call.__qualname__:
+        return f"Pass {meant} to scan(){example}: the outputs of a scan have the same rows."
+    question = did_you_mean(unknown, parameters, synonyms=_SYNONYMS)
+    return question.removesuffix("?") + f"{example}?" if question and example else question
 
 
 def _or_none(check_value: Check) -> Check:
@@ -163,6 +196,13 @@ def whole(name: str, value: Any) -> None:
         fits = False
     if not fits:
         raise _no(name, value, "an integer of at most 64 bits")
+
+
+def memory_size(name: str, value: Any) -> None:
+    """Check for a number of bytes, or text such as "512 MiB"."""
+    from pyhudi.config.memory_size import parse_memory_size  # noqa: PLC0415 - few calls pass one
+
+    parse_memory_size(value, name)
 
 
 def pair(name: str, value: Any) -> None:
@@ -251,6 +291,12 @@ def catalog(name: str, value: Any) -> None:
         raise _no(name, value, "a catalog such as pyhudi.catalog.HiveCatalog()")
 
 
+def function(name: str, value: Any) -> None:
+    """Check for a function."""
+    if not callable(value):
+        raise _no(name, value, "a function")
+
+
 def duckdb_connection(name: str, value: Any) -> None:
     """Check for a connection that can register views."""
     if not callable(getattr(value, "register", None)):
@@ -271,10 +317,12 @@ def _describe(value: Any) -> str:
 
 _BY_NAME: dict[str, Check] = {"commit_id": name}
 _BY_ANNOTATION: dict[str, Check] = {
+    "Callable[[pa.DataType], Any]": function,
     "Catalog": catalog,
     "CreateMode": text,
     "Engine": engine,
     "HollowCommits": text,
+    "MemorySize": memory_size,
     "Metric": text,
     "Progress": progress,
     "SchemaMode": text,

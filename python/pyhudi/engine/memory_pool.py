@@ -12,11 +12,15 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyhudi.config.memory_size import MemorySize
 
 
 class _LowMemoryUsers:
@@ -32,7 +36,7 @@ _USERS = _LowMemoryUsers()
 
 
 @contextmanager
-def low_memory_mode(limit: int | None) -> Iterator[None]:
+def low_memory_mode(limit: MemorySize | None) -> Iterator[None]:
     """Use the low-memory mode in the whole process during the block; without a limit, do nothing.
 
     Arrow's own allocator, mimalloc, keeps several times the used memory if threads free what other
@@ -111,15 +115,14 @@ def machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def task_memory(limit: int | None, engine: Engine) -> int:
+def task_memory(limit: MemorySize | None, engine: Engine) -> int:
     """Return one task's share of a memory limit; by default of a quarter of the machine's memory.
 
-    Raises `ConfigError` if the limit is below a megabyte or not a number.
+    Raises `ConfigError` if the limit is below a megabyte or not a size.
     """
-    if limit is None:
-        limit = machine_memory() // 4
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise ConfigError(f"memory_limit is {limit!r}", hint="Pass an integer number of bytes.")
-    if limit < _MIN_MEMORY:
+    from pyhudi.config.memory_size import parse_memory_size  # noqa: PLC0415 - opening needs none
+
+    size = machine_memory() // 4 if limit is None else parse_memory_size(limit)
+    if size < _MIN_MEMORY:
         raise ConfigError(f"memory_limit is {limit}; it must be at least {_MIN_MEMORY} bytes")
-    return limit // engine.tasks_per_process
+    return size // engine.tasks_per_process

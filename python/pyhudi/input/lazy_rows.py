@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # The help of commands needs none of it.
     import pyarrow as pa
@@ -15,3 +15,19 @@ class LazyRows(ABC):
     @abstractmethod
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""
+
+    if not TYPE_CHECKING:  # A type checker would accept every name.
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise `AttributeError`: for a name of another library, with what to write instead.
+
+            Python calls it for missing attributes only.
+            """
+            from pyhudi.foreign_names import attribute_hint  # noqa: PLC0415 - only errors need it
+
+            hint = None if name.startswith("_") else attribute_hint(type(self), name)
+            if hint is None:
+                # Python's error, or that of the property with this name.
+                return object.__getattribute__(self, name)
+            message = f"{type(self).__name__} has no attribute {name!r}\nHint: {hint}"
+            raise AttributeError(message, name=name, obj=self)

@@ -13,6 +13,7 @@ from typing import Any, Literal, cast, get_args
 from pyhudi.api.changes import Changes
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable, open_table
+from pyhudi.config.memory_size import parse_memory_size
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.config.unknown_options import option_error
 from pyhudi.engine.local import LocalEngine
@@ -199,6 +200,8 @@ _KNOWN_OPTIONS = {name.lower(): name for name in sorted(KNOWN_OPTIONS)}
 
 def _parse_value(name: str, value: str) -> Any:
     field_type = _TYPES[name]
+    if name == "memory_limit":
+        return parse_memory_size(value, "the option memory_limit")
     if field_type == "bool":
         if value.lower() not in ("true", "false"):
             raise ConfigError(f"the option {name} is {value!r}, expected true or false")

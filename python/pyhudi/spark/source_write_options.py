@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyhudi.config.memory_size import parse_memory_size
 from pyhudi.config.option_parsing import as_tuple
 from pyhudi.config.options import CREATE_OPTIONS, KNOWN_OPTIONS
 from pyhudi.engine.protocol import Engine
@@ -102,8 +103,9 @@ class SourceWrite:
 def _memory_limit(value: str | None) -> int:
     if value is None:
         return _MEMORY_LIMIT
-    if not value.isdecimal() or int(value) < MIN_MEMORY:
+    size = parse_memory_size(value, "the option memory_limit")
+    if size < MIN_MEMORY:
         raise ConfigError(
             f"the option memory_limit is {value!r}", hint=f"Pass at least {MIN_MEMORY} bytes."
         )
-    return int(value)
+    return size

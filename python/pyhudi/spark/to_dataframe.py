@@ -18,6 +18,7 @@ from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.clock import Moment
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.query.change_reader import change_task, diff_task, pair_moved_rows
 from pyhudi.slices.read import read_task
@@ -126,7 +127,7 @@ def read(
     meta_fields: bool = False,
     read_optimized: bool = False,
     as_of: Moment | None = None,
-    memory_limit: int = 512 * 1024 * 1024,
+    memory_limit: MemorySize = 512 * 1024 * 1024,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
 ) -> DataFrame:

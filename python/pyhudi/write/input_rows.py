@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.config.memory_size import MemorySize, parse_memory_size
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError
 from pyhudi.input.batches import read_batches
@@ -33,19 +34,20 @@ _IN_MEMORY = 4
 """Data up to this part of the limit is written from memory."""
 
 
-def memory_limit(requested: int | None, data: Any = None) -> int:
+def memory_limit(requested: MemorySize | None, data: Any = None) -> int:
     """Return the bytes that a write may use, by default a quarter of the machine's memory.
 
     For a DataFrame, the bytes of each task, by default 512 MiB. Raises `ConfigError` for less than
-    1 MiB.
+    1 MiB, and for text that is not a size.
     """
     if requested is None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return _FRAME_MEMORY if is_spark_frame(data) else total // 4
-    if requested < MIN_MEMORY:
+    size = parse_memory_size(requested)
+    if size < MIN_MEMORY:
         msg = f"memory_limit is {requested}; it must be at least {MIN_MEMORY} bytes"
         raise ConfigError(msg)
-    return requested
+    return size
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
@@ -63,7 +64,7 @@ def merge(
     *,
     on: Sequence[str] | None = None,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Execute a merge; see `pyhudi.api.merge_builder.Merge` for its meaning.
 

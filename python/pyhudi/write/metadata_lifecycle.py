@@ -19,6 +19,7 @@ from pyhudi.config import property_names as names
 from pyhudi.config.actions import ROLLBACK
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import warn
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.metadata_names import (
     COLUMN_STATS,
     FILES,
@@ -237,7 +238,7 @@ def rebuild(
     table: WritableTable,
     clock: Clock | None = None,
     *,
-    memory: int | None = None,
+    memory: MemorySize | None = None,
     stale: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Rebuild the metadata table; see `HudiTable.rebuild_metadata`, whose limit is `memory`.
@@ -345,7 +346,7 @@ def build(
     heartbeat: str,
     definitions: Definitions | None = None,
     *,
-    memory: int | None = None,
+    memory: MemorySize | None = None,
 ) -> tuple[str, ...]:
     """Build partitions and pending ones; return all partitions of the metadata table.
 

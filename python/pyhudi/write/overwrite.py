@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyhudi.clock import Clock
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.errors import ConfigError
 from pyhudi.metadata.write_checks import check_replaceable
 from pyhudi.schema.evolution import SchemaMode
@@ -43,7 +44,7 @@ def overwrite(
     data: Any,
     *,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
     schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
     """Replace all rows of the table with the data.
@@ -59,7 +60,7 @@ def overwrite_partitions(
     data: Any,
     *,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
     schema_mode: SchemaMode = "strict",
 ) -> WriteResult:
     """Replace all rows of the partitions that occur in the data.
@@ -115,7 +116,7 @@ def _overwrite(
     data: Any,
     operation: str,
     clock: Clock | None,
-    memory_limit: int | None,
+    memory_limit: MemorySize | None,
     schema_mode: SchemaMode,
 ) -> WriteResult:
     limit = input_rows.memory_limit(memory_limit, data)

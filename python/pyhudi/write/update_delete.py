@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.clock import Clock
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, retryable_conflict
 from pyhudi.index.duplicate_keys import duplicate_key_source
@@ -53,7 +54,7 @@ def delete(
     where: Any,
     *,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
     max_key_bytes: int | None = None,
 ) -> WriteResult:
     """Delete the rows that match a filter.
@@ -94,7 +95,7 @@ def update(
     changes: Mapping[str, Any],
     *,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Set new values in the rows that match a filter.
 

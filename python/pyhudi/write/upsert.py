@@ -16,6 +16,7 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.formatting import count_text
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.log import warn
+from pyhudi.config.memory_size import MemorySize
 from pyhudi.errors import PartitionChangeWarning
 from pyhudi.index import tagging
 from pyhudi.schema.evolution import SchemaMode
@@ -48,7 +49,7 @@ def upsert(
     schema_mode: SchemaMode = "strict",
     partial: bool = False,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Replace the rows whose keys the table has, add the others.
 
@@ -93,7 +94,7 @@ def insert(
     *,
     schema_mode: SchemaMode = "strict",
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Add rows without checking whether the table has their keys.
 
@@ -136,7 +137,7 @@ def bulk_insert(
     sort_columns: Sequence[str] = (),
     schema_mode: SchemaMode = "strict",
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Add rows to new files, without checking whether the table has their keys.
 
@@ -172,7 +173,7 @@ def delete_keys(
     keys: Any,
     *,
     clock: Clock | None = None,
-    memory_limit: int | None = None,
+    memory_limit: MemorySize | None = None,
 ) -> WriteResult:
     """Delete the rows with these keys; ignore keys that do not exist.
 
