@@ -172,7 +172,7 @@ NAMES = {
 
 
 def attribute_hint(owner: type, name: str) -> str | None:
-    """Return what to write in place of a name that a class of pyhudi lacks; None if unknown."""
+    """Return what to write in place of a name of another library; None for an unknown one."""
     return next(
         (NAMES[each.__name__].get(name) for each in owner.__mro__ if each.__name__ in NAMES), None
     )

@@ -25,7 +25,7 @@ import pytest
 import pyhudi
 import pyhudi.cli
 from pyhudi import HudiTable
-from pyhudi.cli import main
+from pyhudi.cli import PANELS, main
 from pyhudi.clock import SystemClock
 from tests.helpers.table_builder import SMALL, TableBuilder
 
@@ -344,16 +344,76 @@ def test_changes_and_diff_print_rows(trips: HudiTable, run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["import", "create"])
-def test_table_that_gets_no_key_is_warned_of(command: str, tmp_path: Path, run: Run) -> None:
+def test_new_table_needs_key_or_no_key(command: str, tmp_path: Path, run: Run) -> None:
+    """The error is that of Python, with the command's options in its hint."""
     (tmp_path / "rows.csv").write_text("id,n\na,1\n")
     given = [tmp_path / "rows.csv"] if command == "import" else ["--schema", "id string"]
-    made = run(command, tmp_path / "t", *given, "--quiet")
-    assert (made.code, made.out) == (0, "")
-    assert "warning" in made.err
-    assert "has no key" in made.err
-    assert "--key" in made.err
+    refused = run(command, tmp_path / "t", *given)
+    with pytest.raises(TypeError) as raised:
+        pyhudi.create_table(tmp_path / "t", pa.schema([("id", pa.string())]))  # type: ignore[call-arg]
+    message, _, hint = str(raised.value).partition("\nHint: ")
+    assert refused.code == 2
+    assert "missing a required argument: 'key'" in refused.err
+    assert "missing a required argument: 'key'" in message
+    said = hint.replace('key="id"', "--key id").replace("key=None", "--no-key")
+    assert said in " ".join(refused.err.split())
+    assert not (tmp_path / "t").exists()
+    assert run(command, tmp_path / "t", *given, "--key", "id", "--no-key").code == 2
+    without = run(command, tmp_path / "t", *given, "--no-key", "--quiet")
+    assert (without.code, without.out, without.err) == (0, "", "")
+    assert not pyhudi.open_table(tmp_path / "t").config.record_key_fields
     with_key = run(command, tmp_path / "u", *given, "--key", "id", "--quiet")
     assert (with_key.code, with_key.err) == (0, "")
+
+
+def test_query_reads_meta_columns(trips: HudiTable, run: Run) -> None:
+    sql = "SELECT DISTINCT _hoodie_commit_time AS t FROM t ORDER BY t"
+    assert run("query", trips.uri, sql).code == 2
+    times = [row["t"] for row in run("query", trips.uri, sql, "--meta-fields", "--json").rows]
+    assert times == trips.inspect.commits()["requested"].to_pylist()
+    assert "_hoodie_commit_time" not in run("query", trips.uri, "SELECT * FROM t", "--json").out
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "jsonl"])
+def test_import_renames_and_drops_columns(end: str, tmp_path: Path, run: Run) -> None:
+    """Values are read in the types of the table, by the new names."""
+    rows = pa.table({"ID": ["007", "x"], "n": [1, 2], "junk": [1.5, None]})
+    file = tmp_path / f"rows.{end}"
+    if end == "parquet":
+        saved(file, rows)
+    elif end == "csv":
+        file.write_text("ID,n,junk\n007,1,1.5\nx,2,\n")
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
+    base, changes = tmp_path / "t", ("--rename", "ID=id", "--drop", "junk")
+    created = run("create", base, "--schema", "id string, n int", "-k", "id", "--quiet")
+    assert created.code == 0, created.err
+    assert run("import", base, file, *changes, "--quiet").code == 0
+    assert run("import", tmp_path / "new", file, *changes, "-k", "id", "--quiet").code == 0
+    for path in (base, tmp_path / "new"):
+        table = pyhudi.open_table(path)
+        assert table.schema.names == ["id", "n"]
+        assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["n"]) == [
+            {"id": "007", "n": 1},
+            {"id": "x", "n": 2},
+        ]
+    swapped = run(
+        "import", tmp_path / "s", file, "--rename", "n=junk", "--rename", "junk=n", "-k", "n"
+    )
+    assert swapped.code == 3, "a null key"
+    assert "null" in swapped.err
+    for wrong in (["--drop", "Junk"], ["--rename", "Id=id"], ["--rename", "ID=n"]):
+        assert run("import", base, file, *wrong).code == 2
+
+
+def test_help_groups_commands(run: Run) -> None:
+    out = run("--help").out
+    headings = [out.index(f"─ {panel} ─") for panel in PANELS.values()]
+    assert headings == sorted(headings)
+    lines = out.splitlines()
+    begin = next(at for at, line in enumerate(lines) if "─ Administration ─" in line)
+    assert any(" create " in line for line in lines[begin:])
+    assert not any(" upsert " in line for line in lines[begin:])
 
 
 def test_incremental_from_position_reads_each_commit_once(tmp_path: Path, run: Run) -> None:

@@ -21,6 +21,15 @@ COMMANDS = {
     "admin": "create check upgrade downgrade rebuild-metadata sync index",
 }
 """The commands of each module, in the order of the help. Their functions have the same names."""
+PANELS = {
+    "inspect_commands": "Inspect",
+    "read": "Read",
+    "write": "Write",
+    "history": "History",
+    "services": "Services",
+    "admin": "Administration",
+}
+"""The heading of each module's commands in the help."""
 INSPECTIONS = frozenset(COMMANDS["inspect_commands"].split()) - {"report"}
 """Commands that describe a table and need no other argument."""
 _WITHOUT_NUMPY = INSPECTIONS | {"timeline", "commits", "history"}

@@ -17,12 +17,14 @@ from pyhudi.cli.arguments import (
     Location,
     Memory,
     Mode,
+    NoKey,
     OrderBy,
     PartitionBy,
     TableType,
     Type,
     Version,
     Yes,
+    check_key,
     new_table,
     parse_names,
     parse_pairs,
@@ -57,11 +59,13 @@ def create(
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
     *,
+    no_key: NoKey = False,
     yes: Yes = False,
 ) -> None:
     """Create an empty table with the columns of a file or of --schema."""
     if (file is None) is (schema is None):
         raise typer.BadParameter("give a file, or --schema")
+    check_key(key, no_key=no_key)
     if mode is CreateMode.overwrite:
         call.confirm(lambda: f"Remove the table at {table} with all its rows?", yes=yes)
     if file is not None:
@@ -73,6 +77,7 @@ def create(
         table,
         columns,
         key=key,
+        no_key=no_key,
         partition_by=partition_by,
         order_by=order_by,
         table_type=table_type,

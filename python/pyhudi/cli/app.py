@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from pyhudi._native import __version__
-from pyhudi.cli import COMMANDS, INSPECTIONS
+from pyhudi.cli import COMMANDS, INSPECTIONS, PANELS
 
 _NAME_AND_TABLE = 2
 
@@ -32,7 +32,7 @@ def application(modules: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(_options)
     for module in modules:
         for name in COMMANDS[module].split():
-            add_command(app, name, _function(module, name))
+            add_command(app, name, _function(module, name), PANELS[module])
     return app
 
 

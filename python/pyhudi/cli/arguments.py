@@ -202,7 +202,15 @@ class CreateMode(str, Enum):
 
 Key = Annotated[
     str | None,
-    typer.Option("--key", "-k", metavar="A,B", help="Record key columns; default: generated keys."),
+    typer.Option(
+        "--key",
+        "-k",
+        metavar="A,B",
+        help="Record key columns; a new table needs --key or --no-key.",
+    ),
+]
+NoKey = Annotated[
+    bool, typer.Option("--no-key", help="Create an append-only table with generated keys.")
 ]
 PartitionBy = Annotated[
     str | None,
@@ -237,6 +245,7 @@ def new_table(
     columns: pa.Schema,
     *,
     key: str | None,
+    no_key: bool,
     partition_by: str | None,
     order_by: str | None,
     table_type: TableType,
@@ -247,11 +256,12 @@ def new_table(
 ) -> HudiTable:
     """Create a table without rows, or with those that `fill` writes into it.
 
-    It warns if the table has no key, because a key cannot be added later.
+    Raises `ArgumentError` without a key, unless `no_key` says so: a key cannot be added later.
     """
+    check_key(key, no_key=no_key)
     from pyhudi.api.create import create_and_fill  # noqa: PLC0415 - other commands start sooner
 
-    created = create_and_fill(
+    return create_and_fill(
         location,
         columns,
         None if fill is None else lambda table, _: fill(table),
@@ -265,12 +275,16 @@ def new_table(
         options=call.options,
         storage_options=call.storage_options,
     )
-    if not created.config.record_key_fields:
-        call.out.warning(
-            f"{location} has no key: rows cannot be upserted or deleted by key, and a key "
-            "cannot be added later; create the table with --key"
-        )
-    return created
+
+
+def check_key(key: str | None, *, no_key: bool) -> None:
+    """Raise `ArgumentError` for neither --key nor --no-key, `BadParameter` for both."""
+    if key is not None and no_key:
+        raise typer.BadParameter("give --key or --no-key, not both")
+    if not no_key and not parse_names(key):
+        from pyhudi.config.argument_checks import missing_key  # noqa: PLC0415 - it needs pyarrow
+
+        raise missing_key("--key id", "--no-key")
 
 
 def parse_schema(columns: str) -> pa.Schema:

@@ -115,16 +115,19 @@ class Group:
     functions: Mapping[str, CommandFunction]
 
 
-def add_command(app: typer.Typer, name: str, command: CommandFunction | Group) -> None:
+def add_command(
+    app: typer.Typer, name: str, command: CommandFunction | Group, panel: str | None = None
+) -> None:
     """Add a command, or a group of commands, to an application.
 
-    A command has the options of its own parameters and those of all commands.
+    A command has the options of its own parameters and those of all commands. panel: the heading
+    above it in the help.
     """
     if isinstance(command, Group):
         group = typer.Typer(help=command.help, no_args_is_help=True)
         for each, function in command.functions.items():
             add_command(group, each, function)
-        app.add_typer(group, name=name)
+        app.add_typer(group, name=name, rich_help_panel=panel)
         return
     work = command
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
@@ -140,7 +143,7 @@ def add_command(app: typer.Typer, name: str, command: CommandFunction | Group) -
     typer_command.__annotations__ = {
         parameter.name: parameter.annotation for parameter in (*parameters, *_SHARED)
     }
-    app.command(name)(run)
+    app.command(name, rich_help_panel=panel)(run)
 
 
 def execute(
@@ -184,7 +187,8 @@ def _report_errors(out: Printer, *, traceback: bool) -> Iterator[None]:
             if traceback:
                 raise
             out.error(without_hint(error), error.hint)
-            raise typer.Exit(WRONG_USE if isinstance(error, UnreadableFile) else FAILED) from None
+            is_wrong_use = isinstance(error, (UnreadableFile, TypeError))
+            raise typer.Exit(WRONG_USE if is_wrong_use else FAILED) from None
         except InterruptedAfterCommit as error:
             out.error(
                 f"interrupted, but committed as {error.instant}", "Do not write the rows again."

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from pyhudi.cli.arguments import Format, delimiter_of, format_of
 from pyhudi.config.formatting import printable
 from pyhudi.errors import ConfigError
 from pyhudi.input.lazy_rows import LazyRows
+from pyhudi.suggestions import did_you_mean
 
 if TYPE_CHECKING:  # Help needs none of it.
     import pyarrow as pa
@@ -79,6 +84,78 @@ def rows_of(
     return FileRows(
         path, file_format, table_schema, delimiter=delimiter_of(path, file_format, delimiter)
     )
+
+
+class RenamedRows(LazyRows):
+    """The rows of a file, with other names and without some columns."""
+
+    def __init__(self, rows: FileRows, names: Mapping[str, str]) -> None:
+        """names: the columns to keep, by their names in the file, with their new ones."""
+        import pyarrow as pa  # noqa: PLC0415 - help does not need it
+
+        self._rows, self._names = rows, names
+        self.schema = pa.schema(
+            [rows.schema.field(old).with_name(new) for old, new in names.items()]
+        )
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        columns = list(self._names)
+        batches = (
+            pa.RecordBatch.from_arrays(batch.select(columns).columns, schema=self.schema)
+            for batch in self._rows.to_reader()
+        )
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+
+@dataclass(frozen=True)
+class ColumnChanges:
+    """Columns of a file that are renamed or left out."""
+
+    renames: Mapping[str, str]
+    """New names by those in the file."""
+    drops: frozenset[str]
+
+    def rows_of(
+        self,
+        path: Path,
+        requested: Format | None,
+        delimiter: str | None,
+        table_schema: pa.Schema | None = None,
+    ) -> FileRows | RenamedRows:
+        """Return the rows of a file, as `rows_of`, with these changes.
+
+        Raises `BadParameter` for a column that is not in the file, and for two columns of one name.
+        """
+        if not self.renames and not self.drops:
+            return rows_of(path, requested, delimiter, table_schema)
+        rows = rows_of(path, requested, delimiter, table_schema and self._in_file(table_schema))
+        columns = rows.schema.names
+        for name in (*self.renames, *sorted(self.drops)):
+            if name not in columns:
+                hint = did_you_mean(name, columns)
+                raise typer.BadParameter(f"{path} has no column {name!r}. {hint}".strip())
+        names = {name: self.renames.get(name, name) for name in columns if name not in self.drops}
+        counts = Counter(names.values())
+        if twice := next((name for name, count in counts.items() if count > 1), None):
+            raise typer.BadParameter(f"two columns would have the name {twice!r}")
+        return RenamedRows(rows, names)
+
+    def _in_file(self, table_schema: pa.Schema) -> pa.Schema:
+        """Return the table's columns by their names in the file, whose values get their types."""
+        import pyarrow as pa  # noqa: PLC0415 - help does not need it
+
+        old_names = {new: old for old, new in self.renames.items()}
+        replaced = {*self.renames, *self.drops} - old_names.keys()
+        return pa.schema(
+            [
+                field.with_name(old_names.get(field.name, field.name))
+                for field in table_schema
+                if field.name not in replaced
+            ]
+        )
 
 
 def _check_lines(path: Path) -> None:

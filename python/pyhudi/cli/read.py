@@ -99,6 +99,8 @@ def query(
         str, typer.Argument(metavar="SQL", help="The query; the table is `t`, or has its own name.")
     ],
     as_of: AsOf = None,
+    *,
+    meta_fields: MetaFields = False,
 ) -> None:
     """Query the table in SQL with DuckDB."""
     if find_spec("duckdb") is None:
@@ -110,7 +112,7 @@ def query(
         # UTC as everywhere else, instead of this machine's zone.
         connection.execute("SET TimeZone = 'UTC'")
         for name in {"t", opened.name}:
-            opened.scan().to_duckdb(connection, name)
+            opened.scan(meta_fields=meta_fields).to_duckdb(connection, name)
         try:
             relation = connection.sql(sql)
             rows = None if relation is None else relation.to_arrow_table()

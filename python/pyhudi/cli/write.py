@@ -18,6 +18,7 @@ from pyhudi.cli.arguments import (
     Key,
     Location,
     Memory,
+    NoKey,
     OrderBy,
     PartitionBy,
     TableType,
@@ -25,12 +26,13 @@ from pyhudi.cli.arguments import (
     Version,
     Where,
     Yes,
+    check_key,
     new_table,
     parse_names,
     parse_pairs,
 )
 from pyhudi.cli.command import Call
-from pyhudi.cli.files import rows_of
+from pyhudi.cli.files import ColumnChanges, rows_of
 from pyhudi.errors import TableNotFound
 
 if TYPE_CHECKING:  # Help needs none of it.
@@ -167,12 +169,27 @@ def import_(
     commit_id: CommitId = None,
     commit_metadata: CommitMetadata = None,
     memory_limit: Memory = None,
+    *,
+    no_key: NoKey = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename", metavar="OLD=NEW", help="Rename a column of the file. Repeatable."
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--drop", metavar="COLUMN", help="Leave out a column of the file. Repeatable."
+        ),
+    ] = None,
 ) -> None:
     """Bulk insert a file; create the table if it does not exist."""
+    changes = ColumnChanges(parse_pairs(rename, "--rename"), frozenset(drop or ()))
 
     def fill(opened: HudiTable) -> None:
         result = opened.bulk_insert(
-            rows_of(file, requested_format, delimiter, opened.schema),
+            changes.rows_of(file, requested_format, delimiter, opened.schema),
             sort=sort.value,
             sort_columns=parse_names(sort_by) or (),
             **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
@@ -182,12 +199,14 @@ def import_(
     try:
         opened = call.open(table)
     except TableNotFound:
-        columns = rows_of(file, requested_format, delimiter).schema
+        check_key(key, no_key=no_key)
+        columns = changes.rows_of(file, requested_format, delimiter).schema
         new_table(
             call,
             table,
             columns,
             key=key,
+            no_key=no_key,
             partition_by=partition_by,
             order_by=order_by,
             table_type=table_type,

@@ -115,6 +115,11 @@ _EXAMPLES = {
     "where": 'such as where="fare > 10"',
     "as_of": 'with an instant of table.history() or a time, such as as_of="2024-06-01"',
 }
+_KEY = (
+    "Pass {key} with the columns that identify a row, or {no_key} for an append-only table with "
+    "generated keys. A key cannot be added later."
+)
+_KEY_HINT = _KEY.format(key='key="id"', no_key="key=None")
 _OF_SCAN = ("where", "columns", "as_of")
 """Arguments that outputs do not have, because the scan has them."""
 
@@ -128,11 +133,21 @@ def _misuse(
     unknown = next((each for each in more if each not in parameters), None)
     arguments = ", ".join(parameters) or "no arguments"
     if unknown is None:
-        return ArgumentError(f"{name}(): {error}; it takes {arguments}")
+        hint = _KEY_HINT if "missing" in str(error) and "'key'" in str(error) else ""
+        return ArgumentError(f"{name}(): {error}; it takes {arguments}", hint=hint)
     return ArgumentError(
         f"{name}() has no argument {unknown!r}; it takes {arguments}",
         hint=_hint(call, unknown, parameters),
     )
+
+
+def missing_key(key: str, no_key: str) -> ArgumentError:
+    """Return the error of a new table whose caller does not say whether it has a key.
+
+    key, no_key: what the caller writes for a key, and for none.
+    """
+    hint = _KEY.format(key=key, no_key=no_key)
+    return ArgumentError("create_table(): missing a required argument: 'key'", hint=hint)
 
 
 def _check_options(
