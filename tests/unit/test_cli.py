@@ -432,7 +432,7 @@ def test_incremental_from_position_reads_each_commit_once(tmp_path: Path, run: R
         assert codes == [0, 0, 1, 0]
         assert found == [f"{name}-{verb}" for name in ("k1", "k2", "k3")]
     shown = run("incremental", table.uri, "--end", seen.read_text().strip())
-    assert f"next: --start {seen.read_text()}" in shown.err
+    assert f"the next run begins with --start {seen.read_text()}" in shown.err
     for wrong in (("--start", "earliest"), ("--limit", 1)):
         refused = run("incremental", table.uri, "--position", seen, *wrong)
         assert (refused.code, "leave" in refused.err) == (2, True)

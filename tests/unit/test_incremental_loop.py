@@ -116,7 +116,7 @@ class Follower:
             changed = table.incremental(start=self.start, columns=[COMMIT_TIME, "id"])
             found = [(row[COMMIT_TIME], row["id"]) for row in changed.to_arrow().to_pylist()]
         self.rows.update(found)
-        self.start = changed.next_start
+        self.start = changed.position
 
 
 def history_of_a_table(

@@ -153,29 +153,48 @@ def test_other_moments_take_either_time(
 
 
 @pytest.mark.parametrize("version", [6, 8, 9])
-def test_next_start_of_ranges(version: int, tmp_path: Path) -> None:
+def test_position_of_ranges(version: int, tmp_path: Path) -> None:
     table = ROWS.make(tmp_path / "t", version=version)
-    assert table.incremental().next_start is None
+    assert table.incremental().position is None
     results = [table.upsert(ROWS.rows([key])) for key in "abc"]
     times = [result.completion if version >= 8 else result.instant for result in results]
-    assert table.incremental().next_start == times[-1]
-    assert table.incremental(end=results[1].instant).next_start == times[1]
-    assert table.incremental(end="2099-01-01").next_start == times[-1]
-    assert table.incremental(start=results[0].completion, limit=0).next_start == times[-1]
+    assert table.incremental().position == times[-1]
+    assert table.incremental(end=results[1].instant).position == times[1]
+    assert table.incremental(end="2099-01-01").position == times[-1]
+    assert table.incremental(start=results[0].completion, limit=0).position == times[-1]
     # Where the newest commits were rolled back, what comes later is new all the same.
     last = results[-1].instant
-    start = table.incremental().next_start
+    start = table.incremental().position
     table.rollback(last)
-    assert table.incremental(start=start).next_start == start
+    assert table.incremental(start=start).position == start
 
 
-def test_next_start_of_what_is_no_range(tmp_path: Path) -> None:
+def test_position_of_a_scan_of_an_earlier_time_is_an_error(tmp_path: Path) -> None:
     table = ROWS.make(tmp_path / "t")
     result = table.upsert(ROWS.rows("a"))
-    with pytest.raises(ConfigError, match="not an incremental query"):
-        _ = table.scan().next_start
     with pytest.raises(ConfigError, match="as of"):
-        _ = pyhudi.open_table(table.uri, as_of=result.instant).incremental().next_start
+        _ = pyhudi.open_table(table.uri, as_of=result.instant).incremental().position
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_position_of_every_result_is_a_bound(version: int, tmp_path: Path) -> None:
+    table = ROWS.make(tmp_path / "t", version=version)
+    first = table.upsert(ROWS.rows("a"))
+    scan = table.scan().position
+    assert scan is not None
+    second = table.upsert(ROWS.rows("b"))
+    for start in (first.position, scan):
+        assert table.incremental(start=start).to_arrow()["id"].to_pylist() == ["b"]
+        assert table.incremental(end=start).to_arrow()["id"].to_pylist() == ["a"]
+        assert table.scan(as_of=start).to_arrow()["id"].to_pylist() == ["a"]
+        assert table.diff(start, second.position).to_arrow()["op"].to_pylist() == ["i"]
+        batches = [
+            batch.rows.to_arrow()["id"].to_pylist() for batch in table.stream(start, wait=False)
+        ]
+        assert batches == [["b"]]
+    assert table.scan().position == table.incremental(start=scan).position
+    with pytest.raises(ConfigError, match="no position"):
+        _ = table.delete("id = 'missing'").position
 
 
 def test_completion_of_a_result_is_that_of_the_timeline(tmp_path: Path) -> None:

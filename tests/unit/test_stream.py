@@ -155,7 +155,7 @@ def test_stream_returns_late_commit_in_its_turn(
     table = ROWS.make(tmp_path / "t", version=version, kind="mor")
     table.upsert(ROWS.rows(["a"]))
     # A stream begins with its first batch.
-    stream = table.stream(table.incremental().next_start, poll=0.01)
+    stream = table.stream(table.incremental().position, poll=0.01)
     batches = []
 
     def read() -> None:
@@ -174,7 +174,7 @@ def test_stream_below_version_8_waits_for_pending_write(
     """Completed commits behind it come after it, also in the first batch of a stream."""
     table = ROWS.make(tmp_path / "t", version=6, kind="mor")
     table.upsert(ROWS.rows(["a"]))
-    position = table.incremental().next_start
+    position = table.incremental().position
     streams = []
 
     def read() -> None:

@@ -73,8 +73,8 @@ class Changes(Outputs):
         return plan_changes(self.table, self.request)
 
     @property
-    def next_start(self) -> str | None:
-        """The `start` of the next `changes` or `incremental`, as in `Scan.next_start`."""
+    def position(self) -> str | None:
+        """The position after this range, as `Scan.position`."""
         return next_start(self.table, IncrementalRange(self.request.start, self.request.end))
 
     def plan(self) -> pa.Table:

@@ -219,7 +219,7 @@ class DmlOperations(TableHandle):
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
         progress: Progress = False,
-        memory_limit: int | None = None,
+        memory_limit: MemorySize | None = None,
     ) -> TableTransaction:
         """Return a transaction, which makes several changes in one commit.
 

@@ -31,7 +31,7 @@ class HistoryOperations(TableHandle):
 
         Both times of a commit, `instant` and `completed`, can bound `incremental` and `changes`.
         Rows are ordered by requested time, so the first row need not be the commit that completed
-        last: to follow the table, use the `next_start` of what you read.
+        last: to follow the table, use the `position` of what you read.
 
         Args:
             limit: maximum number of rows; pyhudi reads the files of these instants only.

@@ -132,7 +132,7 @@ class ReadOperations(TableHandle, LazyRows):
     ) -> Scan:
         """Return rows that commits after `start` and up to `end` wrote, in their state at the end.
 
-        Deletes are not included. To read each commit once, start at the `next_start` of the
+        Deletes are not included. To read each commit once, start at the `position` of the
         previous range.
 
         Args:
@@ -204,7 +204,7 @@ class ReadOperations(TableHandle, LazyRows):
         the record's data columns as a struct, or null.
 
         Args:
-            start: exclusive, as in `incremental`; for example the `next_start` of the previous
+            start: exclusive, as in `incremental`; for example the `position` of the previous
                 changes.
             end: inclusive, in the same formats; None: up to the last commit.
             where: a filter on the four columns, as in `scan` ("op = 'd' AND before.city =

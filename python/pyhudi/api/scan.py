@@ -85,18 +85,16 @@ class Scan(ScanOutputs):
         return plan_scan(self.table, self.request)
 
     @property
-    def next_start(self) -> str | None:
-        """The `start` of the next incremental query, which then has each later commit and no other.
+    def position(self) -> str | None:
+        """The position after this scan: as `start` of `incremental`, `changes` or `stream` it gives
+        each later commit and no other.
 
         It is None while the table has no commit. It does not depend on filters and limits.
 
-        Raises `ConfigError` for a scan that is not an incremental query, or of an earlier time;
-        `HistoryUnavailable` for a hollow commit under `hollow_commits="fail"`.
+        Raises `ConfigError` for a scan of an earlier time, and `HistoryUnavailable` for a hollow
+        commit under `hollow_commits="fail"`.
         """
-        if self.incremental_range is None:
-            hint = "incremental() without bounds has the rows of all commits, and a next_start."
-            raise ConfigError("the scan is not an incremental query", hint=hint)
-        return next_start(self.table, self.incremental_range)
+        return next_start(self.table, self.incremental_range or IncrementalRange(None, None))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream with bounded read-ahead.

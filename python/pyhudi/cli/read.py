@@ -247,7 +247,7 @@ def _start(start: str | None, limit: int | None, position: Path | None) -> str |
 
 def _stream(call: Call, rows_of_range: Scan | Changes, position: Path | None) -> int:
     """Print the rows of a range, then store where the next one begins; returns the exit code."""
-    rows, after = call.out.stream(rows_of_range), rows_of_range.next_start
+    rows, after = call.out.stream(rows_of_range), rows_of_range.position
     limit = rows_of_range.request.limit
     if position is not None:
         sys.stdout.flush()
@@ -255,5 +255,5 @@ def _stream(call: Call, rows_of_range: Scan | Changes, position: Path | None) ->
         part.write_text(f"{after or ''}\n", "utf-8")
         part.replace(position)
     elif after is not None and limit is None:
-        call.out.note(f"next: --start {after}")
+        call.out.note(f"position {after}: the next run begins with --start {after}")
     return 0 if rows else FINDINGS

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyhudi.config.formatting import HtmlRepr, count_text, duration_text, size_text
+from pyhudi.errors import ConfigError
 from pyhudi.timeline.commit_metadata import WriteStat
 from pyhudi.txn.operation_metrics import StageMetrics
 
@@ -73,6 +74,20 @@ class WriteResult(HtmlRepr):
     def committed(self) -> bool:
         """Whether there is a commit: a write that changes nothing makes none."""
         return self.instant != ""
+
+    @property
+    def position(self) -> str:
+        """The position after this commit, in the history of the table.
+
+        `incremental`, `changes` and `stream` take it as `start` to begin after the commit, and as
+        `end` to end with it; with `as_of` and `diff` it means the snapshot of the commit.
+
+        Raises `ConfigError` if there is no commit.
+        """
+        if not self.committed:
+            msg = "the write changed nothing, so it has no commit and no position"
+            raise ConfigError(msg, hint="`table.scan().position` is that of the last commit.")
+        return self.instant
 
     def __repr__(self) -> str:
         if not self.committed:
