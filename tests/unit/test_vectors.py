@@ -251,7 +251,7 @@ def test_vector_of_hudi_is_upserted_and_compacted(tmp_path: Path) -> None:
 def test_cli_imports_what_it_exports_of_vectors(tmp_path: Path) -> None:
     made(tmp_path / "t")
     file = tmp_path / "rows.jsonl"
-    assert main(["export", str(tmp_path / "t"), str(file), "--no-key"]) == 0
+    assert main(["export", str(tmp_path / "t"), str(file)]) == 0
     pyhudi.create_table(tmp_path / "copy", SCHEMA, key="id", order_by="ts")
     assert main(["import", str(tmp_path / "copy"), str(file)]) == 0
     assert read(tmp_path / "copy") == rows()
