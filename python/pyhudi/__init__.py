@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
+    from pyhudi.sql_statements.session import sql
     from pyhudi.txn.operation_metrics import StageMetrics
     from pyhudi.txn.result import WriteResult
 
@@ -106,6 +107,7 @@ __all__ = [
     "open_table",
     "register_merger",
     "show",
+    "sql",
     "table_exists",
     "variant",
     "variant_from_json",
@@ -136,6 +138,7 @@ _MODULES = {
     "open_table": "api.table",
     "register_merger": "schema.payloads",
     "show": "api.notebook_html.show",
+    "sql": "sql_statements.session",
     "table_exists": "api.table_exists",
     "variant": "input.semi_structured",
     "variant_from_json": "input.semi_structured",

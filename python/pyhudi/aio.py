@@ -291,6 +291,7 @@ class AsyncTable:
     upgrade = _of_table(HudiTable.upgrade)
     downgrade = _of_table(HudiTable.downgrade)
     sync = _of_table(HudiTable.sync)
+    sql = _of_table(HudiTable.sql)
 
     async def to_pandas(self, columns: Sequence[str] | None = None, **kwargs: Any) -> pd.DataFrame:
         """Read all rows as a pandas DataFrame: see `HudiTable.to_pandas`."""

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,3 +119,11 @@ def load() -> dict[str, list[list[str]]]:
     """Return the rows after each statement, by script and type of table."""
     data: dict[str, list[list[str]]] = json.loads(FILE.read_text())
     return {**data, "merge-mor": data["merge-cow"]}
+
+
+def for_duckdb(statement: str) -> str:
+    """Return a statement with DuckDB's literals and quotes in place of Spark's."""
+    statement = re.sub(r"\b(\d+)L\b", r"\1::BIGINT", re.sub(r"([\d.]+)D\b", r"\1e0", statement))
+    if not statement.startswith("UPDATE"):
+        statement = re.sub(r"array\(([^)]*)\)", r"[\1]", statement)
+    return re.sub(r"\bat\b", '"at"', statement)

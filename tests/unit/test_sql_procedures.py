@@ -11,9 +11,14 @@ import pytest
 import pyhudi
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.sql.procedures import PROCEDURES, call_procedure, filesystem_view, query_timeline
-from pyhudi.sql.statement_parser import parse_statement
-from pyhudi.sql.statements import Call
+from pyhudi.sql_statements.procedures import (
+    PROCEDURES,
+    call_procedure,
+    filesystem_view,
+    query_timeline,
+)
+from pyhudi.sql_statements.statement_parser import parse_statement
+from pyhudi.sql_statements.statements import Call
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statement_parser import first_word, parse_statement, target_table
-from pyhudi.sql.statements import (
+from pyhudi.sql_statements.statement_parser import first_word, parse_statement, target_table
+from pyhudi.sql_statements.statements import (
     AlterColumns,
     Assignment,
     Call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyhudi.sql.table_references import TableReference, find_tables, replace_tables
+from pyhudi.sql_statements.table_references import TableReference, find_tables, replace_tables
 
 
 def names(sql: str) -> list[str]:

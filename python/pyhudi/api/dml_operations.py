@@ -1,9 +1,10 @@
-"""Methods of a table handle that change existing rows: delete, update, merge."""
+"""Methods of a table handle that change existing rows: delete, update, merge; SQL statements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.table_handle import TableHandle
@@ -11,15 +12,18 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
+    import pyarrow as pa
+
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.progress import Progress
+    from pyhudi.api.table import HudiTable
     from pyhudi.api.table_transaction import TableTransaction
     from pyhudi.config.memory_size import MemorySize
     from pyhudi.txn.result import WriteResult
 
 
 class DmlOperations(TableHandle):
-    """DML of `HudiTable`: delete, update and merge of rows that exist."""
+    """DML of `HudiTable`: delete, update and merge of rows that exist; SQL statements."""
 
     @arg.check_arguments()
     def delete_keys(
@@ -258,3 +262,34 @@ class DmlOperations(TableHandle):
             memory_limit=memory_limit,
         )
         return TableTransaction(self._writable(), commit)
+
+    @arg.check_arguments()
+    def sql(
+        self, statement: str, tables: Mapping[str, Any] | None = None
+    ) -> pa.Table | WriteResult | HudiTable | None:
+        """Run one SQL statement, in which the table is called `t` or by its own name.
+
+        A query reads the handle's snapshot; a statement that changes the table uses the current
+        one.
+
+        Args:
+            statement: the statement, as in `pyhudi.sql`.
+            tables: other tables by name, as in `pyhudi.sql`.
+
+        Returns:
+            The rows of a query, the result of a write: see `pyhudi.sql`.
+
+        Raises:
+            ConfigError: the statement is incomplete, names an unknown table, or a value of it is
+                wrong; or it needs DuckDB, which is not installed.
+            UnsupportedTableFeature: the statement needs something that pyhudi or the table does not
+                support.
+            SchemaMismatch: columns or values do not match the table.
+            CommitConflict: a pending operation rules the write out, or another writer changed the
+                same file groups.
+        """
+        # The package is above this one: it creates and drops tables.
+        session = import_module("pyhudi.sql_statements.session")
+        result: pa.Table | WriteResult | HudiTable | None
+        result = session.sql_on_table(self, statement, tables)
+        return result

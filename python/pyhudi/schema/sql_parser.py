@@ -63,13 +63,28 @@ class _Sql(Dialect):
             raise ParseError(f"{start.text} begins a statement")
 
 
+class SqlTree(str):
+    """An expression with its syntax tree, whose names a statement has already resolved."""
+
+    __slots__ = ("tree",)
+    tree: Any
+
+    def __new__(cls, sql: str, tree: Any = None) -> SqlTree:
+        """Return the text with its tree. Without one it is restored from a pickle."""
+        result = super().__new__(cls, sql)
+        result.tree = tree
+        return result
+
+
 def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
-    """Parse one SQL expression.
+    """Parse one SQL expression; a `SqlTree` is parsed already.
 
     Raises `ConfigError` for an invalid expression, for one that needs parentheses
     (see `check_order`), and for one that is nested too deep: the parser takes more of
     Python's stack with each level, and some thirty levels always fit.
     """
+    if isinstance(sql, SqlTree):
+        return sql.tree.copy()
     try:
         parsed = sqlglot.parse(sql, read=_Sql)
         statements = [statement for statement in parsed if statement is not None]

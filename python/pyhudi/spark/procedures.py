@@ -17,7 +17,7 @@ from pyhudi.api.table import HudiTable, open_table
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError
 from pyhudi.spark.types import to_wire, wire_schema
-from pyhudi.sql.procedures import DEFAULT_LIMIT, newest_rows, table_properties
+from pyhudi.sql_statements.procedures import DEFAULT_LIMIT, newest_rows, table_properties
 
 _COMMITS = (
     "requested string, completed string, action string, operation string, "

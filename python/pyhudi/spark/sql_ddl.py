@@ -39,8 +39,8 @@ from pyhudi.spark.sql_tables import (
 )
 from pyhudi.spark.to_dataframe import frame_of_rows
 from pyhudi.spark.types import spark_schema, wire_schema
-from pyhudi.sql.procedures import table_properties
-from pyhudi.sql.statements import (
+from pyhudi.sql_statements.procedures import table_properties
+from pyhudi.sql_statements.statements import (
     AlterColumns,
     ColumnChange,
     CreateIndex,

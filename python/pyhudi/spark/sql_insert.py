@@ -11,7 +11,8 @@ from pyhudi.spark.clause_types import to_types_of
 from pyhudi.spark.column_compatibility import case_counts, resolve_name
 from pyhudi.spark.sql_ddl import partition_values
 from pyhudi.spark.types import spark_schema, wire_schema
-from pyhudi.sql.statements import Insert
+from pyhudi.sql_statements.insert_columns import columns_to_fill
+from pyhudi.sql_statements.statements import Insert
 from pyhudi.txn.result import WriteResult
 
 OPERATION = "hoodie.spark.sql.insert.into.operation"
@@ -62,25 +63,9 @@ def _in_columns_of(table: HudiTable, statement: Insert, rows: DataFrame) -> Data
             )
         return match
 
-    spec = {own(name): value for name, value in statement.partition.items()}
-    if spec and set(spec) != set(table.config.partition_fields):
-        raise ConfigError(
-            f"PARTITION names {', '.join(spec)}",
-            hint=f"The partition columns are {', '.join(table.config.partition_fields) or 'none'}.",
-        )
-    static = {name: value for name, value in spec.items() if value is not None}
-    if statement.by_name:
-        columns = [own(name) for name in rows.columns]
-    elif statement.columns is not None:
-        columns = [own(name) for name in statement.columns]
-    else:
-        columns = [name for name in names if name not in spec]
-        columns += [name for name in spec if name not in static]
-    if len(columns) != len(rows.columns) or len({*columns, *static}) < len(columns) + len(static):
-        raise SchemaMismatch(
-            f"the query has {len(rows.columns)} columns for {', '.join(columns)}",
-            hint="Name each column once, and give each one value.",
-        )
+    columns, static = columns_to_fill(
+        statement, rows.columns, names, table.config.partition_fields, own
+    )
     frame = rows.toDF(*columns)
     frame = frame.select("*", *(sf.expr(value).alias(name) for name, value in static.items()))
     return to_types_of(frame, spark_schema(wire_schema(table.schema)))

@@ -33,9 +33,21 @@ from pyhudi.spark.sql_tables import (
     uses_catalog,
 )
 from pyhudi.spark.to_dataframe import frame_of_rows, read
-from pyhudi.sql.procedures import PROCEDURES, call_procedure, filesystem_view, query_timeline
-from pyhudi.sql.statement_parser import first_word, is_query, parse_statement, target_table
-from pyhudi.sql.statements import (
+from pyhudi.sql_statements.procedures import (
+    PROCEDURES,
+    call_procedure,
+    filesystem_view,
+    query_timeline,
+)
+from pyhudi.sql_statements.statement_parser import (
+    column_to_set,
+    first_word,
+    name_of_source,
+    parse_statement,
+    query_of_source,
+    target_table,
+)
+from pyhudi.sql_statements.statements import (
     AlterColumns,
     Assignment,
     Call,
@@ -50,7 +62,13 @@ from pyhudi.sql.statements import (
     TableName,
     Update,
 )
-from pyhudi.sql.table_references import TableReference, find_tables, replace_tables
+from pyhudi.sql_statements.table_references import (
+    TableReference,
+    find_tables,
+    range_of_changes,
+    replace_tables,
+    time_of_function,
+)
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.result import WriteResult
 
@@ -213,7 +231,7 @@ class SqlRunner:
                 return None if text is None else stack.enter_context(self._views(text))
 
             def values(assignments: Sequence[Assignment]) -> dict[str, Any]:
-                columns = [_column(assignment, statement) for assignment in assignments]
+                columns = [column_to_set(assignment, statement) for assignment in assignments]
                 twice = next((name for name in columns if columns.count(name) > 1), None)
                 if twice is not None:
                     raise ConfigError(f"a clause sets the column {twice!r} twice")
@@ -227,8 +245,8 @@ class SqlRunner:
                 set_values = values(statement.assignments)
                 clause = SparkClause("matched", "update", prepare(statement.where), set_values)
                 return table.change(Change((clause,), alias=alias, casts=True))
-            source = spark_sql(self.spark, prepare(_as_query(statement.source)) or "")
-            name = statement.source_alias or _name_of_source(statement.source)
+            source = spark_sql(self.spark, prepare(query_of_source(statement.source)) or "")
+            name = statement.source_alias or name_of_source(statement.source)
             clauses = [
                 SparkClause(
                     clause.when,
@@ -316,7 +334,7 @@ class SqlRunner:
                 hint="CREATE TEMPORARY VIEW, or on PySpark 4 call pyhudi.spark.enable_sql and name "
                 "a table that CREATE TABLE adds to the catalog.",
             )
-        as_of = _as_of(reference) if reference.function else reference.as_of
+        as_of = time_of_function(reference) if reference.function else reference.as_of
         options = {"path": location.uri} | ({} if as_of is None else {"as_of": as_of})
         pairs = ", ".join(f"'{name}' = {string_literal(value)}" for name, value in options.items())
         return f"{table} WITH ({pairs})"
@@ -326,7 +344,9 @@ class SqlRunner:
         where: dict[str, Any] = {"storage_options": location.storage_options}
         match reference.function:
             case None | "as_of":
-                as_of = reference.as_of if reference.function is None else _as_of(reference)
+                as_of = (
+                    reference.as_of if reference.function is None else time_of_function(reference)
+                )
                 return read(
                     self.spark, location.uri, as_of=as_of, options=location.options, **where
                 )
@@ -334,7 +354,7 @@ class SqlRunner:
                 return read_by_options(
                     self.spark,
                     location.uri,
-                    {**(location.options or {}), **_range(reference.arguments)},
+                    {**(location.options or {}), **_options_of_changes(reference)},
                     **where,
                 )
             case "hudi_query_timeline":
@@ -362,57 +382,12 @@ def _result_rows(result: WriteResult) -> pa.Table:
     )
 
 
-def _column(assignment: Assignment, statement: MergeInto | Update | Delete) -> str:
-    """Return the column of an assignment without the name of the table or its alias."""
-    first, *rest = assignment.column
-    name = statement.alias or statement.table.parts[-1]
-    column = rest if rest and first.lower() == name.lower() else [first, *rest]
-    if len(column) > 1:
-        raise UnsupportedTableFeature(
-            f"the assignment to {'.'.join(column)}, a field of a struct",
-            hint=f"Set {column[0]} to a whole struct.",
-        )
-    return column[0]
-
-
-def _as_query(source: str) -> str:
-    """Return the source of a merge as a query."""
-    return source if is_query(source) else f"SELECT * FROM {source}"  # noqa: S608 - a name of the statement
-
-
-def _name_of_source(source: str) -> str | None:
-    """Return the name by which a condition may call the source of a merge without an alias."""
-    if is_query(source):
-        return None
-    (reference,) = find_tables(f"TABLE {source}")
-    return None if reference.table.path is not None else reference.table.parts[-1]
-
-
-def _as_of(reference: TableReference) -> str:
-    """Return the time or instant that the function `as_of` reads a table at."""
-    arguments = reference.arguments
-    # A bool is an int.
-    if len(arguments) != 1 or type(arguments[0]) not in {str, int}:
-        raise ConfigError(
-            "as_of needs a table, and a time or an instant as a literal",
-            hint=f"as_of('{reference.table}', '2026-01-01')",
-        )
-    return str(arguments[0])
-
-
-def _range(arguments: tuple[Any, ...]) -> dict[str, str]:
+def _options_of_changes(reference: TableReference) -> dict[str, str]:
     """Return Hudi's options of the query that `hudi_table_changes` runs."""
-    if len(arguments) not in {2, 3} or not all(isinstance(value, str) for value in arguments):
-        raise ConfigError(
-            "hudi_table_changes needs a table, a type of query and a start as strings",
-            hint="hudi_table_changes('trips', 'latest_state', 'earliest')",
-        )
-    query, start, *end = arguments
-    if query not in {"latest_state", "cdc"}:
-        raise ConfigError(f"the type of query is {query!r}", hint="latest_state or cdc")
+    query, start, end = range_of_changes(reference)
     options = {
         "hoodie.datasource.query.type": "incremental",
         "hoodie.datasource.query.incremental.format": query,
-        "hoodie.datasource.read.begin.instanttime": "000" if start == "earliest" else start,
+        "hoodie.datasource.read.begin.instanttime": "000" if start is None else start,
     }
-    return options | ({"hoodie.datasource.read.end.instanttime": end[0]} if end else {})
+    return options | ({} if end is None else {"hoodie.datasource.read.end.instanttime": end})

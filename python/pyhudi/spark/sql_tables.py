@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from pyhudi.api.table_exists import has_table
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statements import HUDI_FORMATS, TableName
+from pyhudi.sql_statements.statements import HUDI_FORMATS, TableName
 from pyhudi.storage.storage import Storage
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statements import TableName
-from pyhudi.sql.tokens import Tokens
+from pyhudi.sql_statements.statements import TableName
+from pyhudi.sql_statements.tokens import Dialect, Tokens, quote_name
 
 TABLE_FUNCTIONS = ("as_of", "hudi_table_changes", "hudi_query_timeline", "hudi_filesystem_view")
 """Functions that return the rows of a query about a table: those of Hudi's SQL, and `as_of`."""
@@ -51,9 +51,9 @@ class TableReference:
     """The other arguments of the function."""
 
 
-def find_tables(sql: str) -> list[TableReference]:
+def find_tables(sql: str, dialect: Dialect = "spark") -> list[TableReference]:
     """Return the relations that a statement names, in order, without those of its WITH clauses."""
-    tokens = Tokens(sql)
+    tokens = Tokens(sql, dialect)
     references: list[TableReference] = []
     local = _common_tables(tokens)
     in_from = [False]  # one for each open parenthesis
@@ -83,7 +83,10 @@ def find_tables(sql: str) -> list[TableReference]:
 
 
 def replace_tables(
-    sql: str, references: Sequence[TableReference], relation: Callable[[TableReference], str | None]
+    sql: str,
+    references: Sequence[TableReference],
+    relation: Callable[[TableReference], str | None],
+    dialect: Dialect = "spark",
 ) -> str:
     """Return a query with another relation in the place of each reference that has one.
 
@@ -96,9 +99,35 @@ def replace_tables(
             continue
         result += [sql[at : reference.start], text]
         if not reference.has_alias and reference.table.path is None and not reference.function:
-            result.append(f" AS `{reference.table.parts[-1].replace('`', '``')}`")
+            result.append(f" AS {quote_name(reference.table.parts[-1], dialect)}")
         at = reference.end
     return "".join([*result, sql[at:]])
+
+
+def time_of_function(reference: TableReference) -> str:
+    """Return the time or instant that the function `as_of` reads a table at."""
+    arguments = reference.arguments
+    # A bool is an int.
+    if len(arguments) != 1 or type(arguments[0]) not in {str, int}:
+        raise ConfigError(
+            "as_of needs a table, and a time or an instant as a literal",
+            hint=f"as_of('{reference.table}', '2026-01-01')",
+        )
+    return str(arguments[0])
+
+
+def range_of_changes(reference: TableReference) -> tuple[str, str | None, str | None]:
+    """Return the query that `hudi_table_changes` runs, and its start and end; None: no bound."""
+    arguments = reference.arguments
+    if len(arguments) not in {2, 3} or not all(isinstance(value, str) for value in arguments):
+        raise ConfigError(
+            "hudi_table_changes needs a table, a type of query and a start as strings",
+            hint="hudi_table_changes('trips', 'latest_state', 'earliest')",
+        )
+    query, start, *end = arguments
+    if query not in {"latest_state", "cdc"}:
+        raise ConfigError(f"the type of query is {query!r}", hint="latest_state or cdc")
+    return query, None if start == "earliest" else start, end[0] if end else None
 
 
 def _common_tables(tokens: Tokens) -> set[str]:
@@ -114,8 +143,7 @@ def _common_tables(tokens: Tokens) -> set[str]:
                 back -= 1
             back -= 1
         if tokens.is_name(back) and tokens.word(back - 1) in {"WITH", ",", "RECURSIVE"}:
-            raw = tokens.raw(back)
-            names.add(raw.strip("`").lower())
+            names.add(tokens.raw(back).strip('`"').lower())
     tokens.at = 0
     return names
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pyhudi.errors import ConfigError
-from pyhudi.sql import ddl_parser
-from pyhudi.sql.statements import (
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.sql_statements import ddl_parser
+from pyhudi.sql_statements.statements import (
     Assignment,
     Clause,
     ClauseType,
@@ -23,7 +23,8 @@ from pyhudi.sql.statements import (
     TableName,
     Update,
 )
-from pyhudi.sql.tokens import Tokens
+from pyhudi.sql_statements.table_references import find_tables
+from pyhudi.sql_statements.tokens import Dialect, Tokens
 
 _CHANGES = frozenset({"MERGE", "UPDATE", "DELETE", "INSERT", "ALTER", "DROP", "TRUNCATE"})
 _BEFORE_TARGET = _CHANGES | frozenset(
@@ -35,13 +36,13 @@ _STORED_QUERY = re.compile(
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "MAP", "REDUCE"})
 
 
-def parse_statement(sql: str) -> Statement:
+def parse_statement(sql: str, dialect: Dialect = "spark") -> Statement:
     """Parse one statement; a semicolon may end it.
 
     Raises `ConfigError` that says where a statement that pyhudi runs itself is incomplete or
     unknown, and for no statement or several.
     """
-    tokens = Tokens(sql)
+    tokens = Tokens(sql, dialect)
     if not tokens.raw():
         tokens.fail("expected a statement")
     statement = _parse(tokens)
@@ -70,9 +71,35 @@ def target_table(sql: str) -> TableName | None:
         return None
 
 
-def is_query(sql: str) -> bool:
+def is_query(sql: str, dialect: Dialect = "spark") -> bool:
     """Return whether a text is a query, and not the name of a table."""
-    return Tokens(sql).word() in _QUERY_WORDS
+    return Tokens(sql, dialect).word() in _QUERY_WORDS
+
+
+def query_of_source(source: str, dialect: Dialect = "spark") -> str:
+    """Return the source of a merge as a query."""
+    return source if is_query(source, dialect) else f"SELECT * FROM {source}"  # noqa: S608 - a name of the statement
+
+
+def name_of_source(source: str, dialect: Dialect = "spark") -> str | None:
+    """Return the name by which a condition may call the source of a merge without an alias."""
+    if is_query(source, dialect):
+        return None
+    (reference,) = find_tables(f"TABLE {source}", dialect)
+    return None if reference.table.path is not None else reference.table.parts[-1]
+
+
+def column_to_set(assignment: Assignment, statement: MergeInto | Update | Delete) -> str:
+    """Return the column of an assignment without the name of the table or its alias."""
+    first, *rest = assignment.column
+    name = statement.alias or statement.table.parts[-1]
+    column = rest if rest and first.lower() == name.lower() else [first, *rest]
+    if len(column) > 1:
+        raise UnsupportedTableFeature(
+            f"the assignment to {'.'.join(column)}, a field of a struct",
+            hint=f"Set {column[0]} to a whole struct.",
+        )
+    return column[0]
 
 
 def _parse(tokens: Tokens) -> Statement:

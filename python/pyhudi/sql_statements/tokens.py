@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias
 
 from pyhudi.errors import ConfigError
 
+Dialect: TypeAlias = Literal["spark", "standard"]
+"""How names and strings are quoted. In "spark", backticks quote names, double quotes quote strings,
+and a backslash in a string escapes. In "standard", double quotes and backticks quote names, and a
+backslash is a backslash."""
+
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+_STRING_QUOTES = {"spark": ("'", '"'), "standard": ("'",)}
+_NAME_QUOTES = {"spark": ("`",), "standard": ("`", '"')}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
 _QUOTED_LENGTH = 40
 """Characters of the statement that an error repeats."""
@@ -20,13 +27,14 @@ class Tokens:
     A word is compared in upper case. A quoted identifier or a string is never a word.
     """
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, dialect: Dialect = "spark") -> None:
         """Split a statement into tokens. Raises `ConfigError` for an unclosed quote or comment."""
         from sqlglot.errors import SqlglotError  # noqa: PLC0415 - slow to import
 
         self.sql = sql
+        self.dialect = dialect
         try:
-            self._tokens: list[Any] = _tokenizer()().tokenize(sql)
+            self._tokens: list[Any] = _tokenizer(dialect)().tokenize(sql)
         except SqlglotError as error:
             msg = f"the SQL statement cannot be read: {str(error).splitlines()[0]}"
             raise ConfigError(msg, hint="Close each quote and comment.") from error
@@ -78,15 +86,19 @@ class Tokens:
     def is_name(self, offset: int = 0) -> bool:
         """Return whether a token is an identifier or a word."""
         raw = self.raw(offset)
-        return raw[:1] in {"`", "_"} or raw[:1].isalpha()
+        return raw[:1] in {"_", *_NAME_QUOTES[self.dialect]} or raw[:1].isalpha()
+
+    def is_quoted(self, offset: int = 0) -> bool:
+        """Return whether a token is a quoted identifier."""
+        return self.raw(offset)[:1] in _NAME_QUOTES[self.dialect]
 
     def name(self) -> str:
         """Step over an identifier, quoted or not, and return it."""
         if not self.is_name():
             self.fail("expected a name")
-        raw = self.raw()
+        raw, is_quoted = self.raw(), self.is_quoted()
         self.at += 1
-        return raw[1:-1].replace("``", "`") if raw.startswith("`") else raw
+        return raw[1:-1].replace(raw[0] * 2, raw[0]) if is_quoted else raw
 
     def names(self) -> tuple[str, ...]:
         """Step over names that dots join."""
@@ -105,7 +117,7 @@ class Tokens:
 
     def is_string(self, offset: int = 0) -> bool:
         """Return whether a token is a string."""
-        return self.raw(offset)[:1] in {"'", '"'}
+        return self.raw(offset)[:1] in _STRING_QUOTES[self.dialect]
 
     def string(self) -> str:
         """Step over a string and return its value. Two quotes in it are one, as in Spark 4."""
@@ -199,13 +211,25 @@ class Tokens:
         raise ConfigError(f"SQL, line {line}, column {column}: {what}, found {near!r}")
 
 
+def quote_name(name: str, dialect: Dialect = "standard") -> str:
+    """Return a name in quotes."""
+    sign = "`" if dialect == "spark" else '"'
+    return f"{sign}{name.replace(sign, sign * 2)}{sign}"
+
+
 @cache
-def _tokenizer() -> Any:
-    """Return Spark's tokenizer, with each word as a token of its own.
+def _tokenizer(dialect: Dialect) -> Any:
+    """Return the tokenizer of a dialect, with each word as a token of its own.
 
     Otherwise the rest of a CALL is one token, and so is GROUP BY.
     """
-    from sqlglot.dialects.spark import Spark  # noqa: PLC0415 - slow to import
+    # These are slow to import.
+    from sqlglot.dialects.duckdb import DuckDB  # noqa: PLC0415
+    from sqlglot.dialects.spark import Spark  # noqa: PLC0415
 
-    keywords = {text: token for text, token in Spark.Tokenizer.KEYWORDS.items() if " " not in text}
-    return type("_Tokenizer", (Spark.Tokenizer,), {"COMMANDS": set(), "KEYWORDS": keywords})
+    base: Any = Spark.Tokenizer if dialect == "spark" else DuckDB.Tokenizer
+    keywords = {text: token for text, token in base.KEYWORDS.items() if " " not in text}
+    own = {"COMMANDS": set(), "KEYWORDS": keywords}
+    return type(
+        "_Tokenizer", (base,), own | ({} if dialect == "spark" else {"IDENTIFIERS": ['"', "`"]})
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statements import (
+from pyhudi.sql_statements.statements import (
     HUDI_FORMATS,
     AlterColumns,
     Call,
@@ -19,7 +19,7 @@ from pyhudi.sql.statements import (
     TableName,
     Truncate,
 )
-from pyhudi.sql.tokens import Tokens
+from pyhudi.sql_statements.tokens import Tokens
 
 _OTHER_OBJECTS = frozenset({"QUERY", "FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "NAMESPACE"})
 _LAST = frozenset({"", ";", "."})

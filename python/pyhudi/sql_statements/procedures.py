@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pyhudi.api.table import HudiTable
 from pyhudi.errors import ConfigError
-from pyhudi.sql.statements import Call
+from pyhudi.sql_statements.statements import Call
 from pyhudi.suggestions import closest_name
 
 DEFAULT_LIMIT = 10

@@ -1,0 +1,103 @@
+"""UPDATE, DELETE and INSERT without Spark: each calls one method of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pyhudi.api.table import HudiTable
+from pyhudi.errors import ConfigError
+from pyhudi.input.batches import read_batches
+from pyhudi.schema.assignments import set_value
+from pyhudi.schema.computed_columns import project
+from pyhudi.schema.sql_parser import SqlTree
+from pyhudi.sql_statements.changed_rows import NamedColumns
+from pyhudi.sql_statements.column_names import Side, own_name, resolve_names
+from pyhudi.sql_statements.duckdb_queries import QueryRows
+from pyhudi.sql_statements.insert_columns import columns_to_fill
+from pyhudi.sql_statements.relations import Relations
+from pyhudi.sql_statements.statement_parser import column_to_set
+from pyhudi.sql_statements.statements import Delete, Insert, Update
+from pyhudi.sql_statements.subqueries import with_values
+from pyhudi.txn.result import WriteResult
+
+_ALL = SqlTree("TRUE", exp.true())
+
+
+def run_update(statement: Update, table: HudiTable, relations: Relations) -> WriteResult:
+    """Run UPDATE. Raises as `HudiTable.update` does, and `ConfigError` for invalid expressions."""
+    side = _side(statement, table)
+    values: dict[str, SqlTree] = {}
+    for assignment in statement.assignments:
+        column = own_name(column_to_set(assignment, statement), table.schema.names)
+        if column in values:
+            raise ConfigError(f"the statement sets the column {column!r} twice")
+        value = with_values(assignment.value, relations, table)
+        values[column] = resolve_names(value, [side], f"SET {column}")
+    return table.update(_condition(statement, side, relations, table), values)
+
+
+def run_delete(statement: Delete, table: HudiTable, relations: Relations) -> WriteResult:
+    """Run DELETE. Raises as `HudiTable.delete` does, and `ConfigError` for invalid expressions."""
+    return table.delete(_condition(statement, _side(statement, table), relations, table))
+
+
+def run_insert(statement: Insert, table: HudiTable, relations: Relations) -> WriteResult:
+    """Run INSERT INTO or INSERT OVERWRITE with the rows of a query.
+
+    Raises as `HudiTable.insert` does, `SchemaMismatch` for columns that do not match the table's,
+    and `ConfigError` for an invalid query or PARTITION clause.
+    """
+    names = table.schema.names
+    query = QueryRows(statement.query, relations, table, by_position=True)
+    query_columns = query.columns
+    columns, static = columns_to_fill(
+        statement,
+        query_columns,
+        names,
+        table.config.partition_fields,
+        lambda name: own_name(name, names),
+    )
+    values = partition_values(static, table)
+    rest = [field for field in table.schema if field.name not in {*columns, *static}]
+    constants = [*values.items(), *((field.name, pa.scalar(None, field.type)) for field in rest)]
+    rows = NamedColumns(query, [(name, at) for at, name in enumerate(columns)], constants)
+    if not statement.overwrite:
+        return table.insert(rows)
+    if static and len(static) == len(statement.partition) and _is_empty(rows):
+        return table.delete_partitions([{name: value.as_py() for name, value in values.items()}])
+    return table.overwrite_partitions(rows) if static else table.overwrite(rows)
+
+
+def partition_values(spec: Mapping[str, str], table: HudiTable) -> dict[str, pa.Scalar]:
+    """Compute the values of a PARTITION clause, in the types of the table's columns.
+
+    Raises `ConfigError` for anything but constants, `SchemaMismatch` if a value does not fit.
+    """
+    values = {
+        name: set_value(value, table.schema.field(name).type, {}, f"PARTITION {name}")
+        for name, value in spec.items()
+    }
+    computed = project(pa.table({"row": [0]}), values)
+    return {name: computed.column(name)[0] for name in values}
+
+
+def _side(statement: Update | Delete, table: HudiTable) -> Side:
+    by_path = statement.table.path is not None
+    name = statement.alias or (None if by_path else statement.table.parts[-1])
+    return Side.of(table.schema.names, name)
+
+
+def _condition(
+    statement: Update | Delete, side: Side, relations: Relations, table: HudiTable
+) -> SqlTree:
+    if statement.where is None:
+        return _ALL
+    return resolve_names(with_values(statement.where, relations, table), [side], "WHERE")
+
+
+def _is_empty(rows: NamedColumns) -> bool:
+    _, batches = read_batches(rows)
+    return all(batch.num_rows == 0 for batch in batches)

@@ -1,0 +1,46 @@
+"""Statements without Spark leave the rows that Apache Hudi has after them (see `sql_scripts`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.sql_statements.relations import Relations
+from pyhudi.sql_statements.session import SqlSession
+from tests.helpers.sql_scripts import RECORDED, for_duckdb, load, normalize_rows, steps
+
+pytestmark = pytest.mark.filterwarnings("ignore::pyhudi.DuplicateKeyWarning")
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("n", pa.int32()),
+        ("fare", pa.float64()),
+        ("at", pa.int64()),
+        ("tags", pa.list_(pa.string())),
+        ("city", pa.string()),
+    ]
+)
+
+
+@pytest.mark.parametrize("case", [case for case in [*RECORDED, "merge-mor"] if "merge" in case])
+def test_sql_script_has_hudis_rows(case: str, tmp_path: Path) -> None:
+    name, _, table_type = case.partition("-")
+    table = pyhudi.create_table(
+        tmp_path / "trips",
+        SCHEMA,
+        key="id",
+        partition_by="city",
+        order_by="at",
+        type="mor" if table_type == "mor" else "cow",
+    )
+    session = SqlSession(Relations({"trips": table}))
+    for (statement, query), rows in zip(steps(name), load()[case], strict=True):
+        if statement is not None:
+            session.run(for_duckdb(statement))
+        found = session.run(for_duckdb(query))
+        assert isinstance(found, pa.Table)
+        assert normalize_rows(found.to_pylist()) == rows, statement or query
