@@ -86,10 +86,10 @@ class Scan(ScanOutputs):
 
     @property
     def position(self) -> str | None:
-        """The position after this scan: as `start` of `incremental`, `changes` or `stream` it gives
-        each later commit and no other.
+        """The position after this scan: a `start` of `incremental`, `changes` and `stream`.
 
-        It is None while the table has no commit. It does not depend on filters and limits.
+        They have each later commit then, no other. It is None while the table has no commit,
+        and does not depend on filters and limits.
 
         Raises `ConfigError` for a scan of an earlier time, and `HistoryUnavailable` for a hollow
         commit under `hollow_commits="fail"`.
