@@ -126,4 +126,6 @@ def for_duckdb(statement: str) -> str:
     statement = re.sub(r"\b(\d+)L\b", r"\1::BIGINT", re.sub(r"([\d.]+)D\b", r"\1e0", statement))
     if not statement.startswith("UPDATE"):
         statement = re.sub(r"array\(([^)]*)\)", r"[\1]", statement)
+    for name, value in (("count(1)", "count(*)"), ("sum(n)", "sum(n)")):
+        statement = statement.replace(value, f'CAST({value} AS BIGINT) AS "{name}"')
     return re.sub(r"\bat\b", '"at"', statement)

@@ -7,37 +7,27 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import pyhudi
 from pyhudi.sql_statements.relations import Relations
 from pyhudi.sql_statements.session import SqlSession
-from tests.helpers.sql_scripts import RECORDED, for_duckdb, load, normalize_rows, steps
+from tests.helpers.sql_scripts import (
+    RECORDED,
+    create_statement,
+    for_duckdb,
+    load,
+    normalize_rows,
+    steps,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyhudi.DuplicateKeyWarning")
 
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("n", pa.int32()),
-        ("fare", pa.float64()),
-        ("at", pa.int64()),
-        ("tags", pa.list_(pa.string())),
-        ("city", pa.string()),
-    ]
+
+@pytest.mark.parametrize(
+    "case", [case for case in [*RECORDED, "merge-mor"] if "change" not in case]
 )
-
-
-@pytest.mark.parametrize("case", [case for case in [*RECORDED, "merge-mor"] if "merge" in case])
 def test_sql_script_has_hudis_rows(case: str, tmp_path: Path) -> None:
     name, _, table_type = case.partition("-")
-    table = pyhudi.create_table(
-        tmp_path / "trips",
-        SCHEMA,
-        key="id",
-        partition_by="city",
-        order_by="at",
-        type="mor" if table_type == "mor" else "cow",
-    )
-    session = SqlSession(Relations({"trips": table}))
+    session = SqlSession(Relations())
+    session.run(create_statement(tmp_path / "trips", table_type))
     for (statement, query), rows in zip(steps(name), load()[case], strict=True):
         if statement is not None:
             session.run(for_duckdb(statement))

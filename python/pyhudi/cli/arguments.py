@@ -294,20 +294,10 @@ def parse_schema(columns: str) -> pa.Schema:
     """
     # These are slow to import, and other commands do not need them.
     import pyarrow as pa  # noqa: PLC0415
-    from sqlglot import exp, parse_one  # noqa: PLC0415
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415
 
-    from pyhudi.schema.sql_types import field_of  # noqa: PLC0415
+    from pyhudi.schema.sql_types import columns_of  # noqa: PLC0415
 
     try:
-        # The line end also ends a comment.
-        parsed = parse_one(f"CREATE TABLE t ({columns}\n)", dialect="spark")
-    except SqlglotError:
-        raise typer.BadParameter(f"--schema is {columns!r}; give 'id string, n long'") from None
-    definitions = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
-    if not definitions:
-        raise typer.BadParameter(f"--schema is {columns!r}, which has no columns")
-    try:
-        return pa.schema([field_of(column) for column in definitions])
+        return pa.schema(columns_of(columns))
     except ConfigError as error:
-        raise typer.BadParameter(f"--schema has {without_hint(error)}") from error
+        raise typer.BadParameter(f"--schema: {without_hint(error)}") from error

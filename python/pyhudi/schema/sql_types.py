@@ -38,6 +38,46 @@ def type_of(sql: str) -> pa.DataType:
         raise ConfigError(f"{sql!r} names {error}") from error
 
 
+def columns_of(sql: str) -> list[pa.Field]:
+    """Parse columns with types. Raises `ConfigError` for an invalid list, and for an empty one."""
+    try:
+        # The line end also ends a comment.
+        parsed = parse_one(f"CREATE TABLE t ({sql}\n)", dialect="spark")
+    except SqlglotError:
+        raise ConfigError(f"{sql!r} is not a list of columns; give 'id string, n long'") from None
+    definitions = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
+    if not definitions:
+        raise ConfigError(f"{sql!r} has no columns; give 'id string, n long'")
+    return [field_of(column) for column in definitions]
+
+
+def type_name(data_type: pa.DataType) -> str:
+    """Return a type in the syntax of Spark SQL; pyarrow's name for a type that Spark has not."""
+    types = pa.types
+    if types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if types.is_map(data_type):
+        return f"map<{type_name(data_type.key_type)},{type_name(data_type.item_type)}>"
+    if types.is_list(data_type) or types.is_large_list(data_type):
+        return f"array<{type_name(data_type.value_type)}>"
+    if types.is_struct(data_type):
+        fields = ",".join(f"{field.name}:{type_name(field.type)}" for field in data_type)
+        return f"struct<{fields}>"
+    if types.is_timestamp(data_type):
+        return "timestamp_ntz" if data_type.tz is None else "timestamp"
+    return _NAMES.get(data_type, str(data_type))
+
+
+_NAMES = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+}
+
+
 def field_of(column: exp.Expression) -> pa.Field:
     """Parse a column definition of `CREATE TABLE`. Raises `ConfigError` for an invalid one."""
     sql_type = column.args.get("kind")

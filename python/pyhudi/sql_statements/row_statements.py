@@ -23,6 +23,14 @@ from pyhudi.sql_statements.statements import Delete, Insert, Update
 from pyhudi.sql_statements.subqueries import with_values
 from pyhudi.txn.result import WriteResult
 
+OPERATION = "hoodie.spark.sql.insert.into.operation"
+OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    OPERATION: ("insert", "bulk_insert", "upsert"),
+    OVERWRITE_MODE: ("static", "dynamic"),
+}
+"""The settings of INSERT INTO and INSERT OVERWRITE with their values, the default first."""
+
 _ALL = SqlTree("TRUE", exp.true())
 
 
@@ -44,7 +52,9 @@ def run_delete(statement: Delete, table: HudiTable, relations: Relations) -> Wri
     return table.delete(_condition(statement, _side(statement, table), relations, table))
 
 
-def run_insert(statement: Insert, table: HudiTable, relations: Relations) -> WriteResult:
+def run_insert(
+    statement: Insert, table: HudiTable, relations: Relations, settings: Mapping[str, str]
+) -> WriteResult:
     """Run INSERT INTO or INSERT OVERWRITE with the rows of a query.
 
     Raises as `HudiTable.insert` does, `SchemaMismatch` for columns that do not match the table's,
@@ -65,10 +75,17 @@ def run_insert(statement: Insert, table: HudiTable, relations: Relations) -> Wri
     constants = [*values.items(), *((field.name, pa.scalar(None, field.type)) for field in rest)]
     rows = NamedColumns(query, [(name, at) for at, name in enumerate(columns)], constants)
     if not statement.overwrite:
-        return table.insert(rows)
+        match settings.get(OPERATION):
+            case "bulk_insert":
+                return table.bulk_insert(rows)
+            case "upsert":
+                return table.upsert(rows)
+            case _:
+                return table.insert(rows)
     if static and len(static) == len(statement.partition) and _is_empty(rows):
         return table.delete_partitions([{name: value.as_py() for name, value in values.items()}])
-    return table.overwrite_partitions(rows) if static else table.overwrite(rows)
+    is_dynamic = settings.get(OVERWRITE_MODE) == "dynamic" and table.config.partition_fields
+    return table.overwrite_partitions(rows) if static or is_dynamic else table.overwrite(rows)
 
 
 def partition_values(spec: Mapping[str, str], table: HudiTable) -> dict[str, pa.Scalar]:

@@ -10,12 +10,30 @@ import pyarrow as pa
 from pyhudi.api.table import HudiTable
 from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
+from pyhudi.sql_statements.definition_statements import (
+    run_call,
+    run_create,
+    run_drop,
+    run_show,
+    run_table_change,
+)
 from pyhudi.sql_statements.duckdb_queries import QueryRows
 from pyhudi.sql_statements.merge_statement import run_merge
 from pyhudi.sql_statements.relations import Relations
-from pyhudi.sql_statements.row_statements import run_delete, run_insert, run_update
+from pyhudi.sql_statements.row_statements import SETTINGS, run_delete, run_insert, run_update
 from pyhudi.sql_statements.statement_parser import parse_statement
-from pyhudi.sql_statements.statements import Delete, Insert, MergeInto, Query, Update
+from pyhudi.sql_statements.statements import (
+    Call,
+    CreateTable,
+    Delete,
+    DropTable,
+    Insert,
+    MergeInto,
+    Query,
+    Show,
+    TableName,
+    Update,
+)
 from pyhudi.sql_statements.tokens import Tokens
 from pyhudi.txn.result import WriteResult
 
@@ -50,9 +68,10 @@ def sql(
 ) -> pa.Table | WriteResult | HudiTable | None:
     """Run one SQL statement that reads or changes tables.
 
-    pyhudi runs UPDATE, DELETE, MERGE INTO and INSERT, each as one commit. DuckDB (the extra
-    `duckdb`) evaluates queries, also those of an INSERT and of the source of a MERGE: they are in
-    DuckDB's SQL. Conditions and values are SQL expressions of pyhudi.
+    pyhudi runs UPDATE, DELETE, MERGE INTO and INSERT, each as one commit; CREATE TABLE ... USING
+    hudi, DROP, TRUNCATE and ALTER TABLE, statements about partitions, indexes and history, and
+    CALL. DuckDB (the extra `duckdb`) evaluates queries, also those of an INSERT and of the source
+    of a MERGE: they are in DuckDB's SQL. Conditions and values are SQL expressions of pyhudi.
 
     Args:
         statement: the statement; names are not case-sensitive.
@@ -64,7 +83,8 @@ def sql(
         options: `hoodie.…` options of these tables.
 
     Returns:
-        The rows of a query, the result of a write.
+        The rows of a query, a description or a procedure; the result of a write; the table of
+        CREATE TABLE. None for a statement without any of these.
 
     Raises:
         ConfigError: the statement is incomplete, names an unknown table, or a value of it is wrong;
@@ -95,32 +115,74 @@ def sql_on_table(table: HudiTable, statement: str, tables: Mapping[str, Any] | N
 
 
 class SqlSession:
-    """Runs statements over tables that keep their names."""
+    """Runs statements over tables that keep their names, with settings that SET changes."""
 
     def __init__(self, relations: Relations) -> None:
         self.relations = relations
+        self._settings: dict[str, str] = {}
 
     def run(self, text: str) -> SqlResult:
         """Run one statement; see `sql` for its result and errors."""
         statement = parse_statement(text, "standard")
         match statement:
             case Query():
-                return self._query(statement)
+                return self._query(statement.sql)
             case MergeInto() | Update() | Delete() | Insert():
-                return self._change(statement)
+                return self._change_rows(statement)
+            case CreateTable():
+                return run_create(statement, self.relations)
+            case DropTable():
+                run_drop(statement, self.relations)
+                return None
+            case Call():
+                return run_call(statement, self.relations)
+            case Show():
+                table = self.relations.find(statement.table)
+                if table is not None and not isinstance(table, HudiTable):
+                    return self._query(text)
+                return run_show(statement, self.relations.table(statement.table))
             case _:
-                raise _statement_error(text)
+                return run_table_change(statement, self._open(statement.table))
 
-    def _query(self, statement: Query) -> pa.Table:
-        if Tokens(statement.sql, "standard").word() not in _QUERIES:
-            raise _statement_error(statement.sql)
-        return QueryRows(statement.sql, self.relations).read()
+    def _query(self, sql: str) -> pa.Table | None:
+        tokens = Tokens(sql, "standard")
+        if tokens.accept("SHOW", "TABLES"):
+            return pa.table({"name": pa.array(self.relations.names, pa.string())})
+        if tokens.accept("SET"):
+            self._set(tokens)
+            return None
+        if tokens.word() not in _QUERIES:
+            words = " ".join(sql.split()[:2])
+            raise ConfigError(
+                f"the statement {words} ... is not supported",
+                hint="Give a query, INSERT, UPDATE, DELETE, MERGE INTO, CREATE TABLE ... USING "
+                "hudi, DROP TABLE, ALTER TABLE or CALL.",
+            )
+        return QueryRows(sql, self.relations).read()
 
-    def _change(self, statement: MergeInto | Update | Delete | Insert) -> WriteResult:
-        table = self.relations.table(statement.table)
-        if table.as_of is None:
-            # The statement's names are those of the current columns.
-            table.refresh()
+    def _set(self, tokens: Tokens) -> None:
+        """Run SET with one of the settings of INSERT."""
+        name = ".".join(tokens.names())
+        if name not in SETTINGS:
+            raise ConfigError(
+                f"SET {name} is not supported", hint=f"The settings are {' and '.join(SETTINGS)}."
+            )
+        tokens.expect("=")
+        value = tokens.string() if tokens.is_string() else tokens.name()
+        tokens.finish()
+        if value.lower() not in SETTINGS[name]:
+            raise ConfigError(
+                f"{name} is {value!r}", hint=f"Choose one of {', '.join(SETTINGS[name])}."
+            )
+        self._settings[name] = value.lower()
+
+    def _open(self, name: TableName) -> HudiTable:
+        """Return the table that a statement changes, with its current columns."""
+        table = self.relations.table(name)
+        return table if table.as_of is not None else table.refresh()
+
+    def _change_rows(self, statement: MergeInto | Update | Delete | Insert) -> WriteResult:
+        table = self._open(statement.table)
         match statement:
             case MergeInto():
                 return run_merge(statement, table, self.relations)
@@ -129,12 +191,4 @@ class SqlSession:
             case Delete():
                 return run_delete(statement, table, self.relations)
             case Insert():
-                return run_insert(statement, table, self.relations)
-
-
-def _statement_error(text: str) -> ConfigError:
-    words = " ".join(text.split()[:2])
-    return ConfigError(
-        f"the statement {words} ... is not supported",
-        hint="Give a query, INSERT, UPDATE, DELETE or MERGE INTO.",
-    )
+                return run_insert(statement, table, self.relations, self._settings)
