@@ -32,6 +32,17 @@ class SchemaMismatch(HudiError):
     """The data do not match the table's schema or keys. Change the data or the schema."""
 
 
+class ConstraintViolation(SchemaMismatch):
+    """A row violates a constraint of the table. Change the row or the constraint.
+
+    `constraint` is the name of the constraint.
+    """
+
+    def __init__(self, message: str, *, constraint: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.constraint = constraint
+
+
 class ConfigError(HudiError, ValueError):
     """An argument or option is wrong. Fix the call."""
 

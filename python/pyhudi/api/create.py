@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -39,6 +40,7 @@ from pyhudi.config.property_names import (
     BASE_FILE_FORMAT,
     CDC_ENABLED,
     CDC_MODE,
+    CONSTRAINTS,
     HIVE_STYLE,
     KEY_GENERATOR_TYPE,
     META_FIELDS,
@@ -56,6 +58,12 @@ from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.decode_encodings import plain_schema
+from pyhudi.schema.constraints import (
+    build_constraint,
+    check_merge_mode,
+    format_constraints,
+    row_rules,
+)
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
@@ -103,6 +111,7 @@ def create_table(
     type: TableTypeName = "cow",  # noqa: A002 - the public name
     version: int = 9,
     index: str | None = None,
+    constraints: Mapping[str, str] | None = None,
     mode: CreateMode = "error",
     options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -130,6 +139,9 @@ def create_table(
             "record_level_index" (version 9: a key is unique in its partition), "simple",
             "global_simple", "bloom", "global_bloom" or "bucket". Only a record index is stored in
             the table; a bucket index is detected from the files.
+        constraints: SQL conditions by name, such as {"fare": "fare >= 0"}, which writers of pyhudi
+            check: a row for which one is false raises `ConstraintViolation`. Apache Hudi's writers
+            do not check them.
         mode: what to do if a table exists: "error" raises; "ignore" returns a handle of it and
             writes no rows, if its key, partition columns and type are the requested ones;
             "overwrite" removes the table with its history, under its lock, before it creates the
@@ -171,6 +183,7 @@ def create_table(
         type=type,
         version=version,
         index=index,
+        constraints=constraints,
         mode=mode,
         options=options,
         storage_options=storage_options,
@@ -193,6 +206,7 @@ def create_and_fill(
     options: Mapping[str, object] | None,
     storage_options: Mapping[str, str] | None,
     engine: Engine | None = None,
+    constraints: Mapping[str, str] | None = None,
 ) -> HudiTable:
     """Create a table as `create_table` does; `fill` writes into it as the last step.
 
@@ -222,8 +236,7 @@ def create_and_fill(
         version=version,
         options=checked,
     )
-    config = new_table_config(new)
-    check_config(config)
+    config = _config_of(new, schema, constraints or {})
     handle_options = {name: value for name, value in checked.items() if is_handle_option(name)}
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
@@ -260,6 +273,19 @@ def create_and_fill(
         elif data is not None:
             table.insert(data)
     return table
+
+
+def _config_of(new: NewTable, schema: pa.Schema, constraints: Mapping[str, str]) -> TableConfig:
+    """Return the configuration of a new table with constraints."""
+    for name, condition in constraints.items():
+        build_constraint(name, condition, schema)
+    if constraints:
+        new = replace(new, extra={**new.extra, CONSTRAINTS: format_constraints(constraints)})
+    config = new_table_config(new)
+    check_config(config)
+    if constraints:
+        check_merge_mode(config)
+    return config
 
 
 def _complete(table: HudiTable, partitions: Collection[str], clock: Clock) -> None:
@@ -472,5 +498,7 @@ def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str])
     fields = _native.arrow_schema(config.create_schema or "")
     spec = key_spec(config, prefixed=None, options=options)
     null_elements = WriteOptions.of(options, config.base_extension).null_elements
-    rows = conform(rows, data_schema(fields), null_elements=null_elements)
+    columns = data_schema(fields)
+    rules = row_rules(config, columns, null_elements=null_elements)
+    rows = conform(rows, columns, rules=rules)
     add_keys(rows, spec, instant="")

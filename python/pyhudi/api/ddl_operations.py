@@ -86,6 +86,59 @@ class DdlOperations(TableHandle):
         """The content of `hoodie.properties` by name: a read-only mapping that prints as lines."""
         return TableProperties(self.config.properties)
 
+    @property
+    def constraints(self) -> Mapping[str, str]:
+        """The SQL conditions that writers of pyhudi check, by name."""
+        from pyhudi.schema.constraints import read_constraints  # noqa: PLC0415 - not needed for reading
+
+        return read_constraints(self.config)
+
+    @arg.check_arguments()
+    def add_constraint(self, name: str, condition: str) -> None:
+        """Add a condition that every row of the table satisfies, now and after later writes.
+
+        pyhudi reads the rows of the table first. A write of pyhudi raises `ConstraintViolation` if
+        the condition is false for one of its rows; it may be null, as in SQL. Apache Hudi's writers
+        do not check it.
+
+        Args:
+            name: name of the constraint.
+            condition: a SQL condition over the table's columns, such as "fare >= 0".
+
+        Raises:
+            ConstraintViolation: a stored row makes the condition false.
+            SchemaMismatch: the condition does not match the table's columns.
+            ConfigError: the table has another constraint of this name, the condition is invalid, or
+                the handle was opened as of an earlier time.
+            UnsupportedTableFeature: the table merges rows column by column, or pyhudi does not
+                write to it.
+            CommitConflict: other writers committed during each of three attempts.
+            LockTimeout: the table's lock was not free in time.
+        """
+        from pyhudi.admin.constraints import add_constraint  # noqa: PLC0415 - not needed for reading
+
+        add_constraint(self._writable(), name, condition)
+        self._reload()
+
+    @arg.check_arguments()
+    def drop_constraint(self, name: str) -> None:
+        """Drop a constraint.
+
+        Args:
+            name: name of the constraint.
+
+        Raises:
+            ConfigError: there is no constraint of this name, or the handle was opened as of an
+                earlier time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: another writer changed the table's properties.
+            LockTimeout: the table's lock was not free in time.
+        """
+        from pyhudi.admin.constraints import drop_constraint  # noqa: PLC0415 - not needed for reading
+
+        drop_constraint(self._writable(), name)
+        self._reload()
+
     @arg.check_arguments()
     def set_properties(self, properties: Mapping[str, object]) -> None:
         """Change properties of the table, under its lock: all of them, or none.

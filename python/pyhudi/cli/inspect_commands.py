@@ -9,6 +9,7 @@ import typer
 
 from pyhudi.cli.arguments import AsOf, Location
 from pyhudi.cli.command import FINDINGS, Call, CommandFunction
+from pyhudi.schema.constraints import read_constraints
 
 if TYPE_CHECKING:  # Help needs none of it.
     import pyarrow as pa
@@ -43,6 +44,7 @@ def show(
         "ordered_by": config.ordering_fields,
         "merge_mode": config.merge.mode,
         "change_data_capture": config.cdc_enabled,
+        **({"constraints": constraints} if (constraints := read_constraints(config)) else {}),
         "metadata_partitions": config.metadata_partitions,
         "commits": commits.num_rows,
         "last_commit": last[0] if last else None,

@@ -76,6 +76,9 @@ PENDING_OPERATION = "pyhudi.unfinished"
 """Property of a pending operation. It does not begin with `hoodie.`, so no Hudi release reads
 it."""
 
+CONSTRAINTS = "pyhudi.constraints"
+"""Property with the conditions that rows must satisfy, by name, as JSON."""
+
 KEYS = "pyhudi.keys"
 """Also in the extra metadata of commits: what is known of the table's keys after the commit.
 

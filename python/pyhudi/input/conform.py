@@ -19,6 +19,7 @@ from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.errors import SchemaMismatch
 from pyhudi.input.batches import read_batches
 from pyhudi.input.exact_casts import cast_exactly
+from pyhudi.input.row_rules import NO_RULES, RowRules
 from pyhudi.input.type_tests import is_list
 from pyhudi.input.vectors import check_vector, is_vector
 from pyhudi.suggestions import case_hint
@@ -42,14 +43,15 @@ def conform(
     schema: pa.Schema,
     *,
     stored: Collection[str] = (),
-    null_elements: bool = False,
+    rules: RowRules = NO_RULES,
 ) -> pa.Table:
     """Return the rows with exactly the schema's columns, in its order and types.
 
     schema: the table's schema without meta columns. Meta columns of the rows are dropped. stored:
-    columns whose values come from the table. null_elements: new lists may have null elements.
+    columns whose values come from the table. rules: what the rows must satisfy.
     Raises `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be cast
-    without loss, a null in a required column, or a new list with a null element.
+    without loss, a null in a required column, or a new list with a null element;
+    `ConstraintViolation` for a row that violates a constraint.
     """
     _check_names(rows, schema)
     kept = frozenset(stored)
@@ -57,10 +59,12 @@ def conform(
         column = rows.column(field.name)
         if is_vector(field):
             check_vector(column, field.name)
-        elif not null_elements and field.name not in kept:
+        elif not rules.null_elements and field.name not in kept:
             check_elements(column, f"column {field.name!r}")
     columns = [_column(rows.column(field.name), field) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema)
+    conformed = pa.Table.from_arrays(columns, schema=schema)
+    rules.check(conformed)
+    return conformed
 
 
 def _check_names(rows: pa.Table, schema: pa.Schema) -> None:

@@ -18,6 +18,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error, find_duplicate_keys
 from pyhudi.index.key_reader import KeySource
 from pyhudi.input.conform import conform, data_schema
+from pyhudi.input.row_rules import NO_RULES, RowRules
 from pyhudi.schema.computed_columns import SetValue, project
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
@@ -115,7 +116,7 @@ def _key_batches(read: ReadTask, min_count: int) -> Iterator[pa.Array[Any]]:
 
 
 def set_new_values(
-    rows: pa.Table, schema: pa.Schema, changes: Mapping[str, SetValue], *, null_elements: bool
+    rows: pa.Table, schema: pa.Schema, changes: Mapping[str, SetValue], rules: RowRules
 ) -> pa.Table:
     """Return rows with new values in some columns.
 
@@ -125,7 +126,7 @@ def set_new_values(
     new = project(rows, changes)
     columns = {name: (new if name in changes else rows).column(name) for name in schema.names}
     stored = set(schema.names) - set(changes)
-    data = conform(pa.table(columns), schema, stored=stored, null_elements=null_elements)
+    data = conform(pa.table(columns), schema, stored=stored, rules=rules)
     for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         data = data.add_column(position, name, rows.column(name))
     return data.combine_chunks()
@@ -140,8 +141,8 @@ class ChangedRows:
 
     task: ReadTask
     changes: Mapping[str, SetValue]
-    null_elements: bool = False
-    """Lists that are set may contain nulls."""
+    rules: RowRules = NO_RULES
+    """What the new rows must satisfy."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, one batch in memory at a time.
@@ -153,9 +154,7 @@ class ChangedRows:
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """Return rows with the new values."""
-        return set_new_values(
-            rows, data_schema(self.task.schema), self.changes, null_elements=self.null_elements
-        )
+        return set_new_values(rows, data_schema(self.task.schema), self.changes, self.rules)
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""

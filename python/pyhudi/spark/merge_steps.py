@@ -144,7 +144,7 @@ class Match:
                 record_keys,
                 own,
                 self.source.on_match,
-                context.options.null_elements,
+                context.row_rules,
                 context.ignored_values,
             )
             matches = match_rows(work, Attempt(task, 0, 0))

@@ -11,14 +11,17 @@ from collections.abc import Sequence
 
 from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.property_names import CONSTRAINTS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.conform import data_schema
 from pyhudi.metadata.partition_types.registry import partition_types_of
 from pyhudi.schema import alter_apply
 from pyhudi.schema.alter_apply import Rules
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.commit_schema import NOT_STORED, first_history, tree_of
+from pyhudi.schema.constraints import build_constraint, read_constraints
 from pyhudi.schema.internal_schema import SchemaHistory
 from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.txn.result import WriteResult
@@ -59,6 +62,7 @@ def alter(
     for change in changes:
         after = alter_apply.apply(after, change, rules)
     _check_indexes(config, changes)
+    _check_constraints(context, changes)
     schema = _alter_schema(context.schema, before, after, config)
     context = context.with_schema(schema).recover()
     with Transaction(context.table, ALTER_SCHEMA) as txn:
@@ -71,6 +75,24 @@ def _check_indexes(config: TableConfig, changes: Sequence[Change]) -> None:
         if by_name and partition_type.depends_on_column_names and not partition_type.has_names:
             msg = f"hoodie.table.metadata.partitions has {name}, which depend on column names"
             raise UnsupportedTableFeature(msg, hint=f'Drop them first: drop_index("{name}").')
+
+
+def _check_constraints(context: WriteContext, changes: Sequence[Change]) -> None:
+    columns = data_schema(context.schema.arrow)
+    constraints = [
+        build_constraint(name, condition, columns)
+        for name, condition in read_constraints(context.config).items()
+    ]
+    changed = {
+        change.path.split(".")[0]
+        for change in changes
+        if isinstance(change, (Rename, Drop, ChangeType))
+    }
+    for constraint in constraints:
+        for column in changed & set(constraint.where.columns):
+            msg = f"{CONSTRAINTS}: the constraint {constraint.name!r} uses the column {column!r}"
+            hint = f"Drop it first: drop_constraint({constraint.name!r})."
+            raise UnsupportedTableFeature(msg, hint=hint)
 
 
 def _alter_schema(

@@ -13,6 +13,7 @@ from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.input.conform import conform, data_schema
+from pyhudi.input.row_rules import NO_RULES, RowRules
 from pyhudi.schema.computed_columns import project
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
@@ -33,8 +34,8 @@ class MatchTask:
     source: pa.Table
     """The source's columns of these rows."""
     clauses: tuple[Clause, ...]
-    null_elements: bool = False
-    """Whether lists that clauses set may contain nulls."""
+    rules: RowRules = NO_RULES
+    """What the new rows must satisfy."""
     ignored_values: IgnoredUpdateValues | None = None
     """Values that clauses cannot set."""
 
@@ -130,7 +131,7 @@ def _match(task: MatchTask, rows: pa.Table) -> Matched:
             for name in schema.names
         }
         stored = set(schema.names) - set(clause.values)
-        data = conform(pa.table(columns), schema, stored=stored, null_elements=task.null_elements)
+        data = conform(pa.table(columns), schema, stored=stored, rules=task.rules)
         if task.ignored_values is not None:
             task.ignored_values.check(previous, data, clause.values)
         updated.append(_with_meta(meta.take(numbers), data))

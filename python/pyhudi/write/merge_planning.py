@@ -52,8 +52,7 @@ def match_task(
     clauses: tuple[Clause, ...],
 ) -> MatchTask:
     """Return the task that matches rows of the source with one slice. keys: of these rows."""
-    null_elements = context.options.null_elements
-    return MatchTask(read, keys, source, clauses, null_elements, context.ignored_values)
+    return MatchTask(read, keys, source, clauses, context.row_rules, context.ignored_values)
 
 
 def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
@@ -149,9 +148,7 @@ def build_inserts(
             else pa.nulls(len(selected), field.type)
             for field in schema
         }
-        parts.append(
-            conform(pa.table(columns), schema, null_elements=context.options.null_elements)
-        )
+        parts.append(conform(pa.table(columns), schema, rules=context.row_rules))
         numbers.append(unmatched.take(selected))
     inserted = pa.concat_arrays(numbers)
     rows = add_keys(pa.concat_tables(parts).combine_chunks(), context.key_spec())

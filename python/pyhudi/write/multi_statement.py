@@ -169,8 +169,7 @@ class Update:
     def _set(self, context: WriteContext, rows: pa.Table) -> pa.Table:
         values = check_changes(context, self.values)
         schema = data_schema(context.schema.arrow)
-        null_elements = context.options.null_elements
-        new = set_new_values(rows, schema, values, null_elements=null_elements)
+        new = set_new_values(rows, schema, values, context.row_rules)
         if context.ignored_values is not None:
             context.ignored_values.check(rows, new, values)
         return new

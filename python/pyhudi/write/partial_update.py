@@ -71,7 +71,7 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
         )
     input_names = frozenset(names)
     input_schema = pa.schema([field for field in schema if field.name in input_names])
-    return add_keys(conform(table, input_schema, null_elements=context.options.null_elements), spec)
+    return add_keys(conform(table, input_schema, rules=context.row_rules), spec)
 
 
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
@@ -92,9 +92,7 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
         name: rows.column(name) if name in input_names else existing.column(name).take(matches)
         for name in schema.names
     }
-    complete = conform(
-        pa.table(columns), schema, stored=missing, null_elements=context.options.null_elements
-    )
+    complete = conform(pa.table(columns), schema, stored=missing, rules=context.row_rules)
     for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)
         complete = complete.add_column(position, key, rows.column(name))

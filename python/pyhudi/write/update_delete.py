@@ -117,7 +117,7 @@ def update(
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
     counts = engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
-    all_changes = [ChangedRows(task, values, context.options.null_elements) for task in tasks]
+    all_changes = [ChangedRows(task, values, context.row_rules) for task in tasks]
     changed = [(rows, count) for rows, count in zip(all_changes, counts, strict=True) if count]
     if context.ignored_values is not None:
         checked = [SettableRows(rows, context.ignored_values) for rows, _ in changed]

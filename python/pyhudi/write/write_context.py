@@ -34,11 +34,13 @@ from pyhudi.index.replaced_buckets import HashingMetadataParticipant
 from pyhudi.index.selection import choose
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.exact_casts import cast_exactly
+from pyhudi.input.row_rules import RowRules
 from pyhudi.metadata.commit_participant import MetadataParticipant
 from pyhudi.metadata.index_definitions import definitions_path, index_definitions
 from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
+from pyhudi.schema.constraints import row_rules
 from pyhudi.schema.delete_field import check_delete_field, find_delete_markers, with_marker
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.key_generator import (
@@ -324,6 +326,12 @@ class WriteContext:
         """Values that an update cannot set; or None."""
         return IgnoredUpdateValues.of(self.config, self.schema)
 
+    @cached_property
+    def row_rules(self) -> RowRules:
+        """What new rows must satisfy."""
+        schema = data_schema(self.schema.arrow)
+        return row_rules(self.config, schema, null_elements=self.options.null_elements)
+
     def combine(self, rows: pa.Table) -> pa.Table:
         """Combine the rows of each key by the table's merge rules."""
         return combine.combine(self.storage, self.config, self.schema, rows)
@@ -391,8 +399,7 @@ class WriteContext:
         mode: as in `evolve`, which returned this context. instant, position: see `add_keys`.
         """
         _, rows = self.evolve(data, mode)
-        null_elements = self.options.null_elements
-        rows = conform(rows, data_schema(self.schema.arrow), null_elements=null_elements)
+        rows = conform(rows, data_schema(self.schema.arrow), rules=self.row_rules)
         rows = with_marker(rows, self.config.merge)
         return add_keys(rows, self.key_spec(), instant=instant, position=position)
 

@@ -1,0 +1,114 @@
+"""Adds a constraint to a table, or drops one.
+
+A new constraint holds for the stored rows, too. They are read without the lock; under the lock a
+later commit, or another change of the properties, makes it read again. A writer that is planned
+with the old properties notices their change at its commit, and runs again.
+"""
+
+from __future__ import annotations
+
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.formatting import count_text
+from pyhudi.config.lock_options import LockOptions
+from pyhudi.config.property_names import CONSTRAINTS
+from pyhudi.config.table_config import TableConfig
+from pyhudi.errors import CommitConflict, ConfigError, ConstraintViolation
+from pyhudi.input.conform import data_schema
+from pyhudi.metadata.write_checks import check_not_building
+from pyhudi.query.dml_rows import count_rows
+from pyhudi.query.dml_scan import plan_select
+from pyhudi.schema.constraints import (
+    Constraint,
+    build_constraint,
+    check_merge_mode,
+    format_constraints,
+    read_constraints,
+)
+from pyhudi.timeline import Timeline
+from pyhudi.txn.locks.foreign_locks import check_no_other_lock
+from pyhudi.write.write_context import WritableTable, WriteContext
+
+_ATTEMPTS = 3
+
+
+def add_constraint(
+    handle: WritableTable, name: str, condition: str, *, clock: Clock | None = None
+) -> None:
+    """Add a constraint that all stored rows satisfy.
+
+    Raises `ConstraintViolation` if one does not, `ConfigError` for a name that exists and an
+    invalid condition, `CommitConflict` if other writers keep committing, and the errors of every write.
+    """
+    clock = clock or SystemClock()
+    for attempt in range(_ATTEMPTS):
+        context = WriteContext.open(handle, clock).recover()
+        conditions = read_constraints(context.config)
+        if conditions.get(name) == condition:
+            return
+        if name in conditions:
+            msg = f"the table has the constraint {name!r} already: {conditions[name]}"
+            raise ConfigError(msg, hint="Drop it first, or choose another name.")
+        check_merge_mode(context.config)
+        constraint = build_constraint(name, condition, data_schema(context.schema.arrow))
+        _check_stored_rows(context, constraint)
+        try:
+            _store(context, {**conditions, name: condition}, commits_count=True)
+        except CommitConflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def drop_constraint(handle: WritableTable, name: str, *, clock: Clock | None = None) -> None:
+    """Drop a constraint. Raises `ConfigError` if there is none of that name."""
+    context = WriteContext.open(handle, clock or SystemClock())
+    conditions = dict(read_constraints(context.config))
+    if name not in conditions:
+        names = ", ".join(map(repr, conditions)) or "no constraints"
+        raise ConfigError(f"there is no constraint {name!r}", hint=f"The table has {names}.")
+    del conditions[name]
+    _store(context, conditions, commits_count=False)
+
+
+def _check_stored_rows(context: WriteContext, constraint: Constraint) -> None:
+    tasks = plan_select(
+        context.table,
+        f"NOT ({constraint.condition})",
+        constraint.where.columns or tuple(data_schema(context.schema.arrow).names[:1]),
+        context.task_memory,
+        context.virtual_keys,
+    )
+    count = sum(context.engine.run(count_rows, tasks, label="check the constraint"))
+    if count:
+        raise ConstraintViolation(
+            f"the constraint {constraint.name!r}, {constraint.condition}, is false for "
+            f"{count_text(count, 'stored row')}",
+            constraint=constraint.name,
+            hint=f"Find them with where={f'NOT ({constraint.condition})'!r}.",
+        )
+
+
+def _store(context: WriteContext, conditions: dict[str, str], *, commits_count: bool) -> None:
+    """Change the property under the lock.
+
+    commits_count: whether a commit after the snapshot of `context` is a conflict.
+    """
+    table = context.table
+    with table.lock_manager.critical_section():
+        config = TableConfig.load(table.storage, table.clock)
+        timeline = Timeline.load(table.storage, config)
+        is_changed = config.properties != context.config.properties
+        if is_changed or (commits_count and timeline.commits != context.timeline.commits):
+            msg = "the table was written to while the rows were checked"
+            raise CommitConflict(msg, retry=True)
+        check_no_other_lock(
+            table.storage, config, timeline, LockOptions.of(table.options), table.clock
+        )
+        check_not_building(config)
+        table.lock_manager.check_held()
+        if conditions:
+            new = {CONSTRAINTS: format_constraints(conditions)}
+            config.update(table.storage, new, table.clock)
+        else:
+            config.update(table.storage, {}, table.clock, removed=(CONSTRAINTS,))
