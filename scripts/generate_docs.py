@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pyhudi.admin.reader_limits import ENGINES, FEATURES, NEEDS, limits_of
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
@@ -163,8 +164,31 @@ def of_groups(*groups: type[Any]) -> Callable[[], str]:
     return lambda: option_table(own)
 
 
+def reader_limits() -> str:
+    """The limits of each engine that reads Hudi tables."""
+    blocks = []
+    for engine in ENGINES:
+        lines = [f"### {engine}", ""]
+        if NEEDS[engine]:
+            lines += [NEEDS[engine], ""]
+        lines += ["| Table has | Answer | What you get | What you can do | Source |"]
+        lines += ["|---|---|---|---|---|"]
+        for limit in limits_of(engine):
+            cells = (
+                FEATURES[limit.feature],
+                limit.answer,
+                limit.effect,
+                limit.change,
+                limit.source,
+            )
+            lines.append(f"| {' | '.join(cell or _NONE for cell in cells)} |")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
+    "reader_limits": reader_limits,
     "spark_options": spark_options,
     "hudi_defaults": hudi_defaults,
     "new_table_options": lambda: option_table((*list_options(CreateOptions), *DELETE_RULE)),

@@ -21,6 +21,7 @@ from pyhudi.timeline.staleness import check_listing_complete
 
 if TYPE_CHECKING:  # Reading needs none of it.
     from pyhudi.admin.health import Health
+    from pyhudi.admin.readers import Readers
 
 _TIMELINE = pa.schema(
     [
@@ -86,7 +87,7 @@ class Inspect:
         self._table = table
 
     def __repr__(self) -> str:
-        tables = "timeline, commits, files, slices, partitions, logs, metadata and health"
+        tables = "timeline, commits, files, slices, partitions, logs, metadata, health and readers"
         return f"<Inspect of {self._table.config.name!r}: {tables}>"
 
     def _repr_html_(self) -> str:
@@ -185,6 +186,25 @@ class Inspect:
         from pyhudi.admin.health import assess_health  # noqa: PLC0415 - not needed for reading
 
         return assess_health(self._table)
+
+    def readers(self) -> Readers:
+        """Return which engines can read this table, with what limits, and what to change.
+
+        The answers come from the table's properties, schema, timeline and files, and from the
+        limits of docs/reference/readers.md. No data file is read.
+
+        Returns:
+            For each engine yes, partly, unknown, wrong (other rows without an error) or no, with
+                the reasons: `print` displays them, `to_arrow()` returns them as a table.
+
+        Raises:
+            CorruptTable: timeline files are damaged.
+            HistoryUnavailable: files of the handle's snapshot may have been removed.
+        """
+        from pyhudi.admin.readers import assess_readers  # noqa: PLC0415 - not needed for reading
+
+        _ = self._complete_view()
+        return assess_readers(self._table)
 
     def partitions(self) -> pa.Table:
         """Return the partitions with the files that a snapshot query reads in each.

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 COMMANDS = {
-    "inspect_commands": "show schema files slices partitions logs metadata health report",
+    "inspect_commands": "show schema files slices partitions logs metadata health readers report",
     "read": "head count query export incremental changes diff",
     "write": "upsert insert bulk-insert import update delete",
     "history": "timeline commits history rollback restore savepoint consumer",

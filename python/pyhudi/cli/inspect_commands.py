@@ -88,6 +88,12 @@ def health(call: Call, table: Location) -> int:
     return FINDINGS if result.advice else 0
 
 
+def readers(call: Call, table: Location) -> None:
+    """Show which engines can read the table, with what limits, and what to change."""
+    result = call.open(table).inspect.readers()
+    call.out.text(str(result), result)
+
+
 def report(
     call: Call,
     table: Location,

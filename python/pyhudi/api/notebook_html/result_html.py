@@ -9,6 +9,8 @@ from typing import Any
 from pyhudi.admin.check_findings import CheckResult, Finding
 from pyhudi.admin.health import Health
 from pyhudi.admin.maintain import MaintenanceResult
+from pyhudi.admin.reader_limits import FEATURES, Limit
+from pyhudi.admin.readers import Readers
 from pyhudi.admin.upgrade import VersionChange
 from pyhudi.api.notebook_html.html import Html, badge, grid, join, note, property_grid, tag
 from pyhudi.api.notebook_html.style import fragment
@@ -57,6 +59,8 @@ def _write_result(result: Any) -> list[Html]:
             return [_head(title, *_dry(result.dry_run)), property_grid(_without_empty(figures))]
         case Health():
             return _health(result)
+        case Readers():
+            return _readers(result)
         case MaintenanceResult():
             return _maintenance_result(result)
         case CheckResult():
@@ -75,6 +79,26 @@ def _health(health: Health) -> list[Html]:
     if advice:
         parts.append(grid(("worth doing", "why"), advice))
     return [*parts, property_grid(_figures(health, ("advice",), zeros=True))]
+
+
+_ANSWER_STYLES = {"yes": "good", "no": "bad", "wrong": "bad", "partly": "warm", "unknown": "warm"}
+
+
+def _readers(readers: Readers) -> list[Html]:
+    rows = [
+        (
+            reader.engine,
+            badge(reader.answer, _ANSWER_STYLES[reader.answer]),
+            "; ".join(f"{FEATURES[each.feature]}: {each.effect}" for each in reader.limits),
+            " ".join(dict.fromkeys(filter(None, (*map(_change, reader.limits), reader.needs)))),
+        )
+        for reader in readers
+    ]
+    return [_head("readers"), grid(("engine", "reads", "why", "what to do"), rows)]
+
+
+def _change(limit: Limit) -> str:
+    return limit.change
 
 
 def _maintenance_result(result: MaintenanceResult) -> list[Html]:
