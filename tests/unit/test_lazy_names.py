@@ -8,11 +8,11 @@ import sys
 import pytest
 
 import pyhudi
-from pyhudi import catalog
+from pyhudi import catalog, testing
 
 
 def test_lazy_names_are_listed_and_load() -> None:
-    for package in (pyhudi, catalog):
+    for package in (pyhudi, catalog, testing):
         assert set(package.__all__) <= set(dir(package))
         assert all(getattr(package, name) is not None for name in package.__all__)
 
