@@ -37,7 +37,8 @@ def add_constraint(
     """Add a constraint that all stored rows satisfy.
 
     Raises `ConstraintViolation` if one does not, `ConfigError` for a name that exists and an
-    invalid condition, `CommitConflict` if other writers keep committing, and the errors of every write.
+    invalid condition, `CommitConflict` if other writers keep committing, and the errors of every
+    write.
     """
     clock = clock or SystemClock()
     for attempt in range(_ATTEMPTS):
