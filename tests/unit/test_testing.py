@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from pyhudi.testing import (
     Condition,
     Delete,
     DeleteKeys,
-    FailingStorage,
     History,
     Insert,
     Operation,
@@ -117,13 +117,37 @@ def test_rows_name_types_without_values() -> None:
         rows(layout)
     with pytest.raises(UnsupportedTableFeature, match=r"values of the type time64\[us\]"):
         rows(layout, keys=[{"id": 1.0}])
+    layout = TableLayout(pa.schema([("id", pa.string()), ("x", pa.float64())]), order_by=("x",))
+    with pytest.raises(UnsupportedTableFeature, match="ordering values for the column x"):
+        rows(layout)
+    with pytest.raises(UnsupportedTableFeature, match="does not compare floats"):
+        TableModel(layout)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.timestamp("us", "UTC"), pa.date32()], ids=str)
+def test_histories_order_by_column_of_other_types(kind: pa.DataType) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", kind), ("text", pa.string())])
+    layout = TableLayout(schema, order_by=("at",), type="mor")
+    layouts = st.sampled_from((layout, replace(layout, type="cow")))
+
+    @FEW
+    @given(histories(layouts))
+    def check(history: History) -> None:
+        run(history.table, *history.operations)
+
+    check()
 
 
 def test_model_follows_merge_modes() -> None:
-    late = [Upsert([row("a", "oslo", 5)]), Upsert([row("a", "rome", 4), row("b", "rome", 1)])]
+    late: list[Operation] = [
+        Upsert([row("a", "oslo", 5)]),
+        Upsert([row("a", "rome", 4), row("b", "rome", 1)]),
+    ]
+    assert run(LAYOUT, *late).rows() == [row("a", "oslo", 5), row("b", "rome", 1)]
+    late.append(Update(Condition("id", "==", "a"), {"ts": 3}))
     assert run(LAYOUT, *late).rows() == [row("a", "oslo", 5), row("b", "rome", 1)]
     by_commit = TableLayout(SCHEMA, type="mor")
-    assert run(by_commit, *late).rows() == [row("a", "rome", 4), row("b", "rome", 1)]
+    assert run(by_commit, *late).rows() == [row("a", "rome", 3), row("b", "rome", 1)]
 
 
 def test_model_follows_conditions() -> None:
@@ -230,7 +254,7 @@ def test_failing_table_fails_once_at_each_change(lost_response: bool) -> None:
         for at in range(1, 100):
             before = table.to_arrow().to_pylist()
             data = [row("a", ts=at + 1)]
-            handle = failing_table(table, at, lost_response=lost_response)
+            handle, failure = failing_table(table, at, lost_response=lost_response)
             try:
                 handle.upsert(pa.Table.from_pylist(data, SCHEMA))
                 outcomes.add("written")
@@ -238,9 +262,7 @@ def test_failing_table_fails_once_at_each_change(lost_response: bool) -> None:
             except StorageError:
                 outcomes.add("failed")
                 assert table.refresh().to_arrow().to_pylist() in (before, data)
-            storage = handle.storage
-            assert isinstance(storage, FailingStorage)
-            if not storage.has_failed:
+            if not failure.has_failed:
                 break
         check_invariants(table)
     assert at > 10

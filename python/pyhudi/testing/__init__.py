@@ -13,7 +13,7 @@ from pyhudi.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pyhudi.testing.comparison import assert_matches, comparable_rows
-    from pyhudi.testing.failing_storage import FailingStorage, failing_table
+    from pyhudi.testing.failing_storage import StorageFailure, failing_table
     from pyhudi.testing.invariants import check_invariants
     from pyhudi.testing.operations import (
         Clean,
@@ -39,10 +39,10 @@ __all__ = [
     "Condition",
     "Delete",
     "DeleteKeys",
-    "FailingStorage",
     "History",
     "Insert",
     "Operation",
+    "StorageFailure",
     "TableLayout",
     "TableModel",
     "Update",
@@ -65,10 +65,10 @@ _MODULES = {
     "Condition": "operations",
     "Delete": "operations",
     "DeleteKeys": "operations",
-    "FailingStorage": "failing_storage",
     "History": "strategies",
     "Insert": "operations",
     "Operation": "operations",
+    "StorageFailure": "failing_storage",
     "TableLayout": "table_layout",
     "TableModel": "table_model",
     "Update": "operations",

@@ -16,20 +16,11 @@ _Result = TypeVar("_Result")
 
 
 class FailingStorage(Storage):
-    """A storage at one of whose changes an error is raised.
+    """A storage at one of whose changes an error is raised."""
 
-    Attributes:
-        failure: the change, and whether it was reached.
-    """
-
-    def __init__(self, storage: Storage, failure: Failure) -> None:
+    def __init__(self, storage: Storage, failure: StorageFailure) -> None:
         super().__init__(storage.uri, storage.options)
         self.failure = failure
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the change was reached."""
-        return self.failure.has_failed
 
     def below(self, folder: str) -> Storage:
         """Return the storage of a directory, whose changes count, too."""
@@ -64,8 +55,12 @@ class FailingStorage(Storage):
         self.failure.change(path, lambda: delete(path))
 
 
-class Failure:
-    """The change that fails, counted over all directories of a table."""
+class StorageFailure:
+    """A change of a table's storage that fails, counted over all directories of the table.
+
+    Attributes:
+        has_failed: whether the change was reached.
+    """
 
     def __init__(self, at: int, *, lost_response: bool) -> None:
         self.has_failed = False
@@ -83,12 +78,14 @@ class Failure:
         raise StorageError(f"change {self._at} of the storage fails on purpose: {path}")
 
 
-def failing_table(table: HudiTable, at: int, *, lost_response: bool = False) -> HudiTable:
+def failing_table(
+    table: HudiTable, at: int, *, lost_response: bool = False
+) -> tuple[HudiTable, StorageFailure]:
     """Return a handle of a table at one of whose changes the storage fails, once.
 
     A change is the creation, replacement or deletion of a file by Python: files of the timeline and
     of `.hoodie`, markers, the lock. A marker precedes each data file; data files themselves do not
-    count. `handle.storage.has_failed` says whether the change was reached.
+    count.
 
     Args:
         table: a handle of the table, which keeps working.
@@ -96,7 +93,8 @@ def failing_table(table: HudiTable, at: int, *, lost_response: bool = False) -> 
         lost_response: the change is made before the error is raised, as if its response were lost.
 
     Returns:
-        The handle.
+        The handle, and the failure, whose `has_failed` says whether the change was reached.
     """
-    storage = FailingStorage(table.storage, Failure(at, lost_response=lost_response))
-    return type(table)(storage, table.engine, table.options)
+    failure = StorageFailure(at, lost_response=lost_response)
+    storage = FailingStorage(table.storage, failure)
+    return type(table)(storage, table.engine, table.options), failure

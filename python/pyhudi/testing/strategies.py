@@ -43,7 +43,6 @@ _KEYS: dict[pa.DataType, Sequence[Any]] = {
 _PARTITIONS = 3
 _TEXTS = ("", " ", "plain", "ünï 世 \U0001f600", "e\u0301", 'quote\'s "two", three', "null", "\x00")
 _FLOATS = (0.0, -0.0, 1.5, float("nan"), float("inf"), float("-inf"))
-_ORDERING = st.integers(1, 9)
 _SETTABLE = (pa.string(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.date32())
 _COMPARED = (pa.int32(), pa.int64(), pa.string())
 
@@ -73,6 +72,13 @@ _VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
         lambda cents: decimal.Decimal(cents).scaleb(-2)
     ),
 }
+_ORDERING: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.int32(): st.integers(1, 9),
+    pa.int64(): st.integers(1, 9),
+    pa.string(): st.sampled_from("abc"),
+    **{kind: _VALUES[kind] for kind in _VALUES if pa.types.is_temporal(kind)},
+}
+"""Few values of integers and strings, so that ties and late rows are frequent."""
 _NESTED = (
     pa.list_(pa.string()),
     pa.struct([("a", pa.int32()), ("b", pa.string())]),
@@ -182,13 +188,22 @@ def _row(
 ) -> st.SearchStrategy[Row]:
     pool = _key_pool(layout) if keys is None else list(keys)
     others = {
-        name: _ORDERING if name in layout.order_by else _values(kind)
+        name: _ordering(name, kind) if name in layout.order_by else _values(kind)
         for name, kind in zip(layout.schema.names, layout.schema.types, strict=True)
         if name not in (*layout.key, *layout.partition_by)
     }
     values = st.fixed_dictionaries(others)
     pairs = st.tuples(st.sampled_from(pool), values)
     return pairs.map(lambda pair: {**pair[0], **pair[1]})
+
+
+def _ordering(name: str, kind: pa.DataType) -> st.SearchStrategy[Any]:
+    if kind not in _ORDERING:
+        raise UnsupportedTableFeature(
+            f"there are no ordering values for the column {name} of the type {kind}",
+            hint="Order by an integer, a string, a date or a timestamp.",
+        )
+    return _ORDERING[kind]
 
 
 def _key_pool(layout: TableLayout) -> list[Mapping[str, Any]]:
@@ -309,7 +324,7 @@ def _condition(draw: st.DrawFn, layout: TableLayout) -> Condition:
     comparison = draw(st.sampled_from(("==", "is null", "<")))
     if comparison == "is null":
         return Condition(name, "is null")
-    usual = _ORDERING if name in layout.order_by else _VALUES[kind]
+    usual = _ORDERING[kind] if name in layout.order_by else _VALUES[kind]
     pool = st.sampled_from(_KEYS[kind]) if name in (*layout.key, *layout.partition_by) else usual
     return Condition(name, "<" if comparison == "<" else "==", draw(pool))
 

@@ -41,9 +41,16 @@ class TableModel:
             table: a layout, for a table without rows; or a table, whose rows are read.
 
         Raises:
-            UnsupportedTableFeature: as `TableLayout.of`.
+            UnsupportedTableFeature: as `TableLayout.of`; or the table has duplicate keys, or
+                floats as ordering values.
         """
         self.layout = table if isinstance(table, TableLayout) else TableLayout.of(table)
+        types = [self.layout.schema.field(name).type for name in self.layout.order_by]
+        if any(map(pa.types.is_floating, types)):
+            raise UnsupportedTableFeature(
+                f"the model does not compare floats, which {self.layout.order_by} orders by",
+                hint="Order by an integer, a decimal or a timestamp.",
+            )
         self._rows: dict[tuple[Any, ...], Row] = {}
         self._deleted: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         """Ordering values of deleted rows, which their keys must not fall below again."""
@@ -73,7 +80,7 @@ class TableModel:
         A merge-on-read table can keep the deleted row next to the delete, where it wins over a row
         with a lower value: whether it does depends on file groups and compactions.
         """
-        return self._deleted.get(self.place(row))
+        return self._deleted.get(self.place(row)) if self.layout.type == "mor" else None
 
     def apply(self, operation: Operation) -> None:
         """Change the rows as an operation does.
@@ -127,7 +134,7 @@ class TableModel:
                 f"the model does not compare nulls, and an ordering column of {place} is null",
                 hint="Give the row an ordering value.",
             )
-        if layout.type == "mor" and ordering < self._deleted.get(place, ordering):
+        if ordering < (self.min_ordering(row) or ordering):
             raise UnsupportedTableFeature(
                 f"{place} was deleted and comes back with a lower ordering value: whether readers "
                 "see the old row or the new one depends on compactions",
