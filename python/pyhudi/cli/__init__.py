@@ -15,6 +15,7 @@ from pathlib import Path
 COMMANDS = {
     "inspect_commands": "show schema files slices partitions logs metadata health readers report",
     "read": "head count query export incremental changes diff",
+    "sql_shell": "sql",
     "write": "upsert insert bulk-insert import update delete",
     "history": "timeline commits history rollback restore savepoint consumer",
     "services": "maintain compact log-compact cluster clean archive expire",
@@ -24,6 +25,7 @@ COMMANDS = {
 PANELS = {
     "inspect_commands": "Inspect",
     "read": "Read",
+    "sql_shell": "SQL",
     "write": "Write",
     "history": "History",
     "services": "Services",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,8 @@ from pyhudi.sql_statements.tokens import Tokens, quote_name
 
 if TYPE_CHECKING:
     import duckdb
+
+_Run = Callable[[Callable[[], Any]], Any]
 
 _VIEW = "_pyhudi_"
 """Prefix of the views of tables that a query names by location or with a time."""
@@ -54,7 +58,7 @@ class QueryRows(LazyRows):
     @property
     def columns(self) -> list[str]:
         """The names of the query's columns. Raises `ConfigError` for an invalid query."""
-        with self._relation() as relation:
+        with self._relation() as (relation, _):
             return list(relation.columns)
 
     def read(self) -> pa.Table:
@@ -73,13 +77,12 @@ class QueryRows(LazyRows):
 
     def _batches(self) -> Iterator[Any]:
         """Yield the schema, then the batches."""
-        with self._relation() as relation:
+        with self._relation() as (relation, run):
             # DuckDB 1.1 has the other name only.
-            read = getattr(relation, "to_arrow_reader", relation.fetch_record_batch)
-            reader = read()
+            reader = run(getattr(relation, "to_arrow_reader", relation.fetch_record_batch))
             schema = self._schema(relation, reader.schema)
             yield schema
-            for batch in reader:
+            while (batch := run(partial(next, reader, None))) is not None:
                 columns = [
                     pa.nulls(len(column), field.type) if pa.types.is_null(field.type) else column
                     for field, column in zip(schema, batch.columns, strict=True)
@@ -98,25 +101,38 @@ class QueryRows(LazyRows):
         return pa.schema(fields)
 
     @contextmanager
-    def _relation(self) -> Iterator[duckdb.DuckDBPyRelation]:
-        """Yield the query as DuckDB's relation; its errors become `ConfigError`."""
+    def _relation(self) -> Iterator[tuple[duckdb.DuckDBPyRelation, _Run]]:
+        """Yield the query as DuckDB's relation, and what runs its calls.
+
+        Errors of DuckDB become `ConfigError`.
+        """
         if find_spec("duckdb") is None:
             raise ConfigError(
                 "queries need DuckDB, which is not installed", hint="pip install 'pyhudi[duckdb]'"
             )
         import duckdb  # noqa: PLC0415 - an extra
 
-        with duckdb.connect() as connection:
+        with duckdb.connect() as connection, ThreadPoolExecutor(1) as thread:
+
+            def run(call: Callable[[], Any]) -> Any:
+                """Run a call that Ctrl-C cancels, which a call in this thread would ignore."""
+                future = thread.submit(call)
+                try:
+                    return future.result()
+                except KeyboardInterrupt:
+                    connection.interrupt()
+                    raise
+
             # UTC as everywhere else, instead of this machine's zone.
             connection.execute("SET TimeZone = 'UTC'")
             # Otherwise a name may be that of a variable of this module.
             connection.execute("SET python_enable_replacements = false")
             text = _register(connection, self._sql, self._relations, self._target)
             try:
-                relation = connection.sql(text)
+                relation = run(partial(connection.sql, text))
                 if relation is None:
                     raise ConfigError("the statement has no result", hint="Give a query.")
-                yield relation
+                yield relation, run
             except duckdb.Error as error:
                 raise ConfigError(f"DuckDB: {error}") from error
 
