@@ -207,6 +207,7 @@ class FieldRules:
         deletes_always_win: bool = False,
         deletes_are_rows: bool = False,
         sequence_ordering: bool = False,
+        column_rules: Sequence[tuple[str, str]] = ...,
         merger: Any | None = None,
         merger_columns: Sequence[str] = ...,
     ) -> FieldRules:
@@ -214,7 +215,8 @@ class FieldRules:
 
         defaults: Arrow data of one row, the columns' defaults; nulls in it equal nothing, and
         columns that it lacks have null as default. deletes_are_rows: rows that are marked as
-        deletes are merged as others, and where one would win, the newer row stands. merger: called
+        deletes are merged as others, and where one would win, the newer row stands. column_rules:
+        columns and the names of their rules. merger: called
         with two record batches, older and newer records of the same keys; gives the merged batch,
         or that and a boolean array of keys to be deleted.
         """

@@ -980,3 +980,19 @@ def test_without_the_extra(
     monkeypatch.setattr(pyhudi.cli, "_NEEDED", ("typer", "no_such_library"))
     assert main(["show", "t"]) == 2
     assert "pip install 'pyhudi[cli]'" in capsys.readouterr().err
+
+
+def test_create_takes_merge_rules(tmp_path: Path, run: Run) -> None:
+    base, columns = tmp_path / "t", "id string, n long, tags array<string>"
+    rules = ("--merge-rule", "n=sum", "--merge-rule", "tags=union")
+    assert run("create", base, "--schema", columns, "--key", "id", *rules).code == 0
+    assert "n=sum" in run("show", base).out
+    table = pyhudi.open_table(base)
+    for n in (1, 2):
+        table.upsert([{"id": "a", "n": n, "tags": ["x"]}])
+    assert table.to_arrow().to_pylist() == [{"id": "a", "n": 3, "tags": ["x"]}]
+    for wrong in ("n", "n=product", "id=max"):
+        failed = run(
+            "create", tmp_path / "u", "--schema", columns, "-k", "id", "--merge-rule", wrong
+        )
+        assert failed.code != 0

@@ -34,6 +34,7 @@ from pyhudi.admin.upgrade_timeline import completions, convert_active_timeline, 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import property_names as names
 from pyhudi.config.actions import CLUSTERING, INDEXING, LOG_COMPACTION, REPLACE_COMMIT, RESTORE
+from pyhudi.config.column_rules import MERGE_RULES
 from pyhudi.config.formatting import HtmlRepr, names_text
 from pyhudi.config.merge_mode import (
     OLD_STRATEGY_ID,
@@ -197,6 +198,9 @@ def _check_after(context: WriteContext, after: TableConfig) -> None:
         name = next(k for k in (STRATEGY_ID, OLD_STRATEGY_ID) if before.properties.get(k))
         msg = f"{name} is {merger}: version {code} would not use that merger"
         raise UnsupportedTableFeature(msg, hint="Change the version with Apache Hudi.")
+    if before.merge.column_rules and after.version.writes_old_property_names:
+        msg = f"{MERGE_RULES}: version {code} has no merge modes"
+        raise UnsupportedTableFeature(msg, hint="Stay at version 8 or later.")
     for name in after.ordering_fields:
         if name not in before.ordering_fields and field_at(context.schema.arrow, name) is None:
             msg = (

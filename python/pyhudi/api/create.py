@@ -24,11 +24,13 @@ from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
+from pyhudi.config.column_rules import MERGE_RULES, choose_rules, format_rules
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS, MODE
 from pyhudi.config.merge_mode import (
     MERGE_MODE,
 )
+from pyhudi.config.meta_columns import IS_DELETED
 from pyhudi.config.new_table_properties import NewTable, new_table_config
 from pyhudi.config.option_parsing import parse_enum
 from pyhudi.config.options import (
@@ -64,6 +66,7 @@ from pyhudi.schema.constraints import (
     format_constraints,
     row_rules,
 )
+from pyhudi.schema.column_rules import check_rules
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at
@@ -113,6 +116,7 @@ def create_table(
     index: str | None = None,
     constraints: Mapping[str, str] | None = None,
     mode: CreateMode = "error",
+    merge_rules: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
@@ -148,6 +152,9 @@ def create_table(
             new one. pyhudi checks the rows before it removes anything; a Spark DataFrame is
             computed first and kept on the executors' disks, so it may read the table itself. A
             location with files that are not a table's own is never overwritten.
+        merge_rules: by column how the values of two rows of one key are combined: "sum", "max",
+            "min", "first", "last_non_null", "append" or "union". Other columns have the values of
+            the row that wins. Apache Hudi refuses a table with rules.
         options: `hoodie.…` options by name. `hoodie.table.name` is the table's name, by default the
             last part of the location. `hoodie.table.keygenerator.type` chooses another key
             generator than Hudi would, and `hoodie.keygen.timebased.…` set how a timestamp generator
@@ -185,6 +192,7 @@ def create_table(
         index=index,
         constraints=constraints,
         mode=mode,
+        merge_rules=merge_rules,
         options=options,
         storage_options=storage_options,
         engine=engine,
@@ -203,6 +211,7 @@ def create_and_fill(
     version: int,
     index: str | None,
     mode: CreateMode,
+    merge_rules: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None,
     storage_options: Mapping[str, str] | None,
     engine: Engine | None = None,
@@ -216,6 +225,7 @@ def create_and_fill(
     requested = dict(options or {})
     if index is not None:
         requested.setdefault(INDEX_TYPE, index.upper())
+    requested |= {MERGE_RULES: format_rules(merge_rules)} if merge_rules else {}
     checked = check_options(requested, creating=True)
     _check_arguments(type, mode)
     storage = Storage(os.fspath(uri), storage_options)
@@ -377,6 +387,9 @@ def _new_table(
     partition_by, types = _partition_types(partition_by)
     _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
     requested = CreateOptions.of(options)
+    rules = choose_rules(requested.merge_rules)
+    deletes = () if requested.deletes is None else requested.deletes[:1]
+    check_rules(schema, rules, (*key, *partition_by, *order_by, *deletes, IS_DELETED))
     name = requested.name or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
     record = _avro_name(name)
     zone = {} if requested.timezone is None else {TIMEZONE: parse_zone(requested.timezone)}
@@ -392,6 +405,7 @@ def _new_table(
         payload=requested.payload,
         partial_update_mode=requested.partial_update_mode.upper(),
         unavailable=requested.unavailable,
+        column_rules=rules,
         deletes=requested.deletes,
         database=requested.database,
         create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),

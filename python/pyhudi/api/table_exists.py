@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.config import property_names as names
+from pyhudi.config.column_rules import MERGE_RULES, format_rules
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
 from pyhudi.storage.properties_file import BACKUP, FILE
@@ -55,4 +56,5 @@ def _read_properties(config: TableConfig) -> dict[str, str]:
         names.TABLE_TYPE: config.table_type,
         names.RECORD_KEY_FIELDS: ",".join(config.record_key_fields),
         names.PARTITION_FIELDS: ",".join(config.partition_fields),
+        MERGE_RULES: format_rules(dict(config.merge.column_rules)),
     }

@@ -16,6 +16,7 @@ from pyhudi.cli.arguments import (
     Key,
     Location,
     Memory,
+    MergeRules,
     Mode,
     NoKey,
     OrderBy,
@@ -55,6 +56,7 @@ def create(
     table_type: Type = TableType.cow,
     version: Version = 9,
     index: Index = None,
+    merge_rules: MergeRules = None,
     mode: Mode = CreateMode.error,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
@@ -84,6 +86,7 @@ def create(
         version=version,
         index=index,
         mode=mode,
+        merge_rules=merge_rules or (),
     )
     outcome = "found" if mode is CreateMode.ignore else "created"
     message = f"{outcome} table {created.name} at {created.uri}"

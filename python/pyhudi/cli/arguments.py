@@ -224,6 +224,14 @@ OrderBy = Annotated[
         help="Ordering columns: of rows with the same key, the largest wins.",
     ),
 ]
+MergeRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--merge-rule",
+        metavar="COLUMN=RULE",
+        help="Combine a column's values, such as clicks=sum; repeat it for other columns.",
+    ),
+]
 Type = Annotated[
     TableType, typer.Option("--type", help="Table type: copy-on-write or merge-on-read.")
 ]
@@ -252,6 +260,7 @@ def new_table(
     version: int,
     index: str | None,
     mode: CreateMode = CreateMode.error,
+    merge_rules: Sequence[str] = (),
     fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
     """Create a table without rows, or with those that `fill` writes into it.
@@ -272,6 +281,7 @@ def new_table(
         version=version,
         index=index,
         mode=mode.value,
+        merge_rules=_merge_rules(merge_rules),
         options=call.options,
         storage_options=call.storage_options,
     )
@@ -285,6 +295,16 @@ def check_key(key: str | None, *, no_key: bool) -> None:
         from pyhudi.config.argument_checks import missing_key  # noqa: PLC0415 - it needs pyarrow
 
         raise missing_key("--key id", "--no-key")
+
+
+def _merge_rules(pairs: Sequence[str]) -> dict[str, str]:
+    rules = {}
+    for pair in pairs:
+        column, sign, rule = pair.rpartition("=")
+        if not sign or column in rules:
+            raise typer.BadParameter(f"--merge-rule is {pair!r}; give each column once, as n=sum")
+        rules[column] = rule
+    return rules
 
 
 def parse_schema(columns: str) -> pa.Schema:

@@ -34,6 +34,7 @@ def show(
         return
     partitions, commits = opened.inspect.partitions(), opened.inspect.commits()
     last = commits["requested"].to_pylist()[-1:]
+    rules = [f"{column}={rule}" for column, rule in config.merge.column_rules]
     description = {
         "name": opened.name,
         "location": opened.uri,
@@ -43,6 +44,7 @@ def show(
         "partitioned_by": config.partition_fields,
         "ordered_by": config.ordering_fields,
         "merge_mode": config.merge.mode,
+        **({"merge_rules": rules} if rules else {}),
         "change_data_capture": config.cdc_enabled,
         **({"constraints": constraints} if (constraints := read_constraints(config)) else {}),
         "metadata_partitions": config.metadata_partitions,

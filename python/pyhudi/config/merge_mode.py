@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from pyhudi.config.column_rules import RULES_STRATEGY, ColumnRules, parse_payload
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import UnsupportedTableFeature
 
@@ -73,6 +74,8 @@ class MergeConfig:
     delete_field: str | None = None
     """Column that marks deletes, with `delete_marker` as the text of its value; both or neither."""
     delete_marker: str | None = None
+    column_rules: ColumnRules = ()
+    """Columns whose values a rule combines, in mode CUSTOM."""
     marked_in_any_case: bool = False
     """Whether the marker of written rows is compared case-insensitively."""
 
@@ -82,7 +85,8 @@ def merge_config(
 ) -> MergeConfig:
     """Return the merge rules of a table with these properties.
 
-    Raises `UnsupportedTableFeature` for an unknown mode, or a delete field without a marker.
+    Raises `UnsupportedTableFeature` for an unknown mode or merge rule, or a delete field without a
+    marker.
     """
     payload = _payload_class(properties)
     strategy = properties.get(STRATEGY_ID) or properties.get(OLD_STRATEGY_ID) or None
@@ -91,6 +95,7 @@ def merge_config(
         mode = _infer_mode(version, stored, payload, strategy, has_ordering=has_ordering)
     else:
         mode = stored or _mode_of_ordering(has_ordering=has_ordering)
+    is_ruled = (mode, strategy) == ("CUSTOM", RULES_STRATEGY)
     implied = _DELETE_RULE_OF_PAYLOAD.get(payload or "") if version.merge_inferred else None
     field, marker = delete_rule(properties) or implied or (None, None)
     return MergeConfig(
@@ -100,6 +105,7 @@ def merge_config(
         partial_update_mode=_partial_update_mode(properties, version),
         delete_field=field,
         delete_marker=marker,
+        column_rules=parse_payload(payload or "") if is_ruled else (),
         marked_in_any_case=implied == (field, marker),
     )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from pyhudi.config import merge_mode as merging
 from pyhudi.config import property_names as names
+from pyhudi.config.column_rules import MERGE_RULES, RULES_STRATEGY, ColumnRules, rules_payload
 from pyhudi.config.merge_mode import MergeMode
 from pyhudi.config.table_config import TableConfig, TableType
 from pyhudi.config.table_version import TableVersion, table_version
@@ -52,6 +53,8 @@ class NewTable:
     """Which values of an older record stay in a newer one, from version 9 on; "" for none."""
     unavailable: str = ""
     """The text of values that are not updated, under FILL_UNAVAILABLE."""
+    column_rules: ColumnRules = ()
+    """Columns whose values a rule combines."""
     deletes: tuple[str, str] | None = None
     """The column that marks deletes, and the text of its value."""
     database: str = ""
@@ -117,11 +120,12 @@ def new_table_config(new: NewTable) -> TableConfig:
         names.CDC_ENABLED: "false",
         **_by_version(new, version),
         **_merge_rules(new, version),
+        **_column_rules(new),
         **_optional(new),
         **new.extra,
     }
     config = TableConfig({**properties, CHECKSUM: checksum(properties)})
-    if new.merge_mode not in (None, config.merge.mode):
+    if not new.column_rules and new.merge_mode not in (None, config.merge.mode):
         msg = f"{merging.MERGE_MODE} is {new.merge_mode}, and {new.payload} is {config.merge.mode}"
         raise ConfigError(msg, hint="Give the payload class alone.")
     return config
@@ -157,9 +161,26 @@ def _check(new: NewTable, version: TableVersion) -> None:
     if forced and new.ordering_fields != forced:
         msg = f"{merging.PAYLOAD_CLASS} is {new.payload}, which orders by {', '.join(forced)}"
         raise ConfigError(msg, hint=f"Pass order_by={list(forced)}.")
+    if new.column_rules:
+        _check_column_rules(new, version)
     if new.partial_update_mode and version.merge_inferred:
         msg = f"{merging.PARTIAL_UPDATE_MODE}: tables of version {version.code} do not have it"
         raise UnsupportedTableFeature(msg, hint="Create a table of version 9.")
+
+
+def _check_column_rules(new: NewTable, version: TableVersion) -> None:
+    if version.writes_old_property_names:
+        msg = f"{MERGE_RULES}: tables of version {version.code} have no merge modes"
+        raise UnsupportedTableFeature(msg, hint="Create a table of version 8 or 9.")
+    others = {
+        merging.MERGE_MODE: new.merge_mode,
+        merging.PAYLOAD_CLASS: new.payload,
+        merging.PARTIAL_UPDATE_MODE: new.partial_update_mode,
+    }
+    for name, value in others.items():
+        if value:
+            msg = f"{name} is {value}, and {MERGE_RULES} is set"
+            raise ConfigError(msg, hint="Leave one of them out; order_by orders the records.")
 
 
 def _by_version(new: NewTable, version: TableVersion) -> dict[str, str]:
@@ -207,6 +228,16 @@ def _merge_rules(new: NewTable, version: TableVersion) -> dict[str, str]:
             msg = f"{name} is {value!r}, but {new.payload} has {rules[name]!r}"
             raise ConfigError(msg, hint="Leave one of them out.")
     return {**rules, **chosen}
+
+
+def _column_rules(new: NewTable) -> dict[str, str]:
+    if not new.column_rules:
+        return {}
+    return {
+        merging.MERGE_MODE: "CUSTOM",
+        merging.STRATEGY_ID: RULES_STRATEGY,
+        merging.PAYLOAD_CLASS: rules_payload(new.column_rules),
+    }
 
 
 def _infer_rules(new: NewTable, version: TableVersion) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyhudi.config.argument_checks import is_whole
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
+from pyhudi.config.column_rules import MERGE_RULES
 from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOptions
 from pyhudi.config.extra_metadata import COMMIT_METADATA_PREFIX
 from pyhudi.config.index_options import IndexOptions
@@ -190,6 +191,9 @@ class CreateOptions(OptionGroup):
             "the [merge mode](../explanation/merge-modes.md)",
             default="from `order_by`",
         ),
+    )
+    merge_rules: str = text(
+        MERGE_RULES, "[merge rules](../how-to/merge-rules.md): `clicks:sum,tags:union`"
     )
     payload: str = custom(_payload, option((PAYLOAD_CLASS, WRITE_PAYLOAD_CLASS), "a payload class"))
     partial_update_mode: str = text(PARTIAL_UPDATE_MODE, "`IGNORE_DEFAULTS`, `FILL_UNAVAILABLE`")

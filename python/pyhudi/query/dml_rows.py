@@ -19,6 +19,7 @@ from pyhudi.index.duplicate_keys import duplicate_keys_error, find_duplicate_key
 from pyhudi.index.key_reader import KeySource
 from pyhudi.input.conform import conform, data_schema
 from pyhudi.input.row_rules import NO_RULES, RowRules
+from pyhudi.schema.column_rules import leave_unchanged
 from pyhudi.schema.computed_columns import SetValue, project
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
@@ -143,6 +144,8 @@ class ChangedRows:
     changes: Mapping[str, SetValue]
     rules: RowRules = NO_RULES
     """What the new rows must satisfy."""
+    unchanged: tuple[str, ...] = ()
+    """Columns with a merge rule: null leaves them as they are."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, one batch in memory at a time.
@@ -154,7 +157,10 @@ class ChangedRows:
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """Return rows with the new values."""
-        return set_new_values(rows, data_schema(self.task.schema), self.changes, self.rules)
+        schema = data_schema(self.task.schema)
+        return leave_unchanged(
+            set_new_values(rows, schema, self.changes, self.rules), self.unchanged
+        )
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""

@@ -103,7 +103,12 @@ def plan_incremental(
     shard = incremental_range.shard
     if shard is not None:
         slices = [slice_ for slice_ in slices if shard.has(slice_.file_id)]
+    combines = bool(table.config.merge.column_rules) and table.config.is_merge_on_read
+    if combines:
+        slices = _whole_slices(at_end, slices)
     missing = _first_missing(at_end, slices)
+    if missing is None and combines:
+        return slice_tasks(at_end, narrowed, slices, merge_rule(at_end), incremental=True)
     if missing is None:
         rule = _block_filter(at_end, selection)
         tasks = slice_tasks(at_end, narrowed, slices, rule, incremental=True)
@@ -127,6 +132,17 @@ def _check_fallback(
         raise HistoryUnavailable(
             loss, hint="fallback_full_scan=True gives the rows of the range that are still current."
         )
+
+
+def _whole_slices(table: TableSnapshot, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Return the same slices with the files of older commits.
+
+    A record of a table with merge rules is a part of its row.
+    """
+    keys = {slice_.key for slice_ in slices}
+    touched = sorted({slice_.partition for slice_ in slices})
+    view = FileSystemView(table.storage, table.config, table.timeline, touched, with_replaced=True)
+    return [slice_ for slice_ in view.slices() if slice_.key in keys]
 
 
 def _with_whole_slices(table: TableSnapshot, tasks: list[ReadTask]) -> list[ReadTask]:

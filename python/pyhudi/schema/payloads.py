@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.column_rules import ColumnRules
 from pyhudi.config.merge_mode import (
     AWS_DMS_PAYLOAD,
     DEBEZIUM_PAYLOADS,
@@ -181,6 +182,9 @@ class FieldMerge:
     delete beats by its ordering value counts if it is newer."""
     sequence_ordering: bool = False
     """The ordering field is a string, `file.position`, whose parts are compared as numbers."""
+    column_rules: ColumnRules = ()
+    """Columns whose values a rule combines, whichever record wins. A record after a delete is not
+    merged with what the delete removed."""
     merger: CheckedMerger | None = None
     merger_columns: tuple[str, ...] | None = None
     """The columns that the merger reads and returns; None for every column."""
@@ -304,6 +308,14 @@ def merges_batches_like_commits(config: TableConfig) -> bool:
 
 def _custom(config: TableConfig) -> FieldMerge | None:
     merge = config.merge
+    if merge.column_rules:
+        by_event = bool(config.ordering_fields)
+        return FieldMerge(
+            "EVENT_TIME_ORDERING" if by_event else "COMMIT_TIME_ORDERING",
+            newest_meta=True,
+            deletes_always_win=True,
+            column_rules=merge.column_rules,
+        )
     for name in (merge.strategy_id, merge.payload_class):
         if name is not None and name in _registered:
             merger, columns = _registered[name]

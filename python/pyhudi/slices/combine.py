@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.column_rules import MERGE_RULES
 from pyhudi.config.merge_mode import BuiltInMode
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig, find_unsupported_merge
@@ -121,11 +122,30 @@ def _combine_fields(
         incoming=many,
     )
     live = reader.read_all().cast(rows.schema)
+    if rule.column_rules:
+        _check_starts_over(many, live, merge.delete_field, merge.delete_marker)
     # For the other keys the delete wins, which the table's row must be merged with.
     without_live = pc.invert(pc.is_in(_full_keys(many), value_set=_full_keys(live)))
     deleted = find_delete_markers(many, merge.delete_field, merge.delete_marker)
     delete_rows = _winners(config, many.filter(pc.and_(without_live, deleted)), ordering, rule.mode)
     return pa.concat_tables([rows.filter(pc.invert(several)), live, delete_rows.cast(rows.schema)])
+
+
+def _check_starts_over(
+    rows: pa.Table, live: pa.Table, delete_field: str | None, delete_marker: str | None
+) -> None:
+    """Raise `UnsupportedTableFeature` if a row follows a delete of its key.
+
+    The one row that is written would be combined with the stored row.
+    """
+    deletes = rows.filter(find_delete_markers(rows, delete_field, delete_marker))
+    again = deletes.filter(pc.is_in(_full_keys(deletes), value_set=_full_keys(live)))
+    if again.num_rows:
+        key = again.column(RECORD_KEY)[0].as_py()
+        raise UnsupportedTableFeature(
+            f"{MERGE_RULES}: the data delete the key {key!r} and have another row of it",
+            hint="Write the deletes and the later rows in two calls.",
+        )
 
 
 def _full_keys(rows: pa.Table) -> pa.Array[Any]:

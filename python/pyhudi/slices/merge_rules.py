@@ -28,6 +28,7 @@ def field_rules(
         deletes_always_win=rule.deletes_always_win,
         deletes_are_rows=in_batch and rule.deletes_merged_in_batch,
         sequence_ordering=rule.sequence_ordering,
+        column_rules=rule.column_rules,
         merger=rule.merger.of(schema) if rule.merger else None,
         merger_columns=merger_columns or (),
     )

@@ -28,8 +28,13 @@ from pyhudi.slices.write_tasks import WriteTarget
 def fill_missing_columns(target: WriteTarget, rows: pa.Table, stored: FileSlice | None) -> pa.Table:
     """Return the rows with all of the table's columns.
 
-    stored: the slice that may have their keys. Rows with other keys get nulls.
+    stored: the slice that may have their keys. Rows with other keys get nulls. Columns with a merge
+    rule get nulls in all rows, which leave them unchanged.
     """
+    combined = target.merge.column_rules
+    for name in (name for name, _ in combined if name not in rows.column_names):
+        field = target.schema.field(name)
+        rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
     row_columns = frozenset((*rows.column_names, *META_COLUMNS))
     missing = [field for field in target.schema if field.name not in row_columns]
     if stored is None or not missing:

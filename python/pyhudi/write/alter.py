@@ -19,6 +19,7 @@ from pyhudi.metadata.partition_types.registry import partition_types_of
 from pyhudi.schema import alter_apply
 from pyhudi.schema.alter_apply import Rules
 from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
+from pyhudi.schema.column_rules import check_changes
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.commit_schema import NOT_STORED, first_history, tree_of
 from pyhudi.schema.constraints import build_constraint, read_constraints
@@ -63,6 +64,7 @@ def alter(
         after = alter_apply.apply(after, change, rules)
     _check_indexes(config, changes)
     _check_constraints(context, changes)
+    check_changes(config.merge.column_rules, changes)
     schema = _alter_schema(context.schema, before, after, config)
     context = context.with_schema(schema).recover()
     with Transaction(context.table, ALTER_SCHEMA) as txn:

@@ -141,7 +141,8 @@ def count_combinable(config: TableConfig, options: WriteOptions, batches: Sequen
     if operation == "delete_keys" and options.combine_deletes:
         return count
     merges = operation == "upsert" and options.combine_upserts
-    merges = merges and merges_batches_like_commits(config)
+    alike = merges_batches_like_commits(config) or bool(config.merge.column_rules)
+    merges = merges and alike
     return _count_before_conflict(batches[:count], merges=merges)
 
 

@@ -14,6 +14,7 @@ from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error
 from pyhudi.input.conform import conform, data_schema
 from pyhudi.input.row_rules import NO_RULES, RowRules
+from pyhudi.schema.column_rules import leave_unchanged
 from pyhudi.schema.computed_columns import project
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.slices.read import read_task
@@ -38,6 +39,8 @@ class MatchTask:
     """What the new rows must satisfy."""
     ignored_values: IgnoredUpdateValues | None = None
     """Values that clauses cannot set."""
+    unchanged: tuple[str, ...] = ()
+    """Columns with a merge rule: null leaves them as they are."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ def _match(task: MatchTask, rows: pa.Table) -> Matched:
         data = conform(pa.table(columns), schema, stored=stored, rules=task.rules)
         if task.ignored_values is not None:
             task.ignored_values.check(previous, data, clause.values)
+        data = leave_unchanged(data, task.unchanged)
         updated.append(_with_meta(meta.take(numbers), data))
     return Matched(key_numbers, pa.concat_tables(updated), pa.concat_tables(deleted))
 

@@ -52,7 +52,9 @@ def match_task(
     clauses: tuple[Clause, ...],
 ) -> MatchTask:
     """Return the task that matches rows of the source with one slice. keys: of these rows."""
-    return MatchTask(read, keys, source, clauses, context.row_rules, context.ignored_values)
+    combined = tuple(name for name, _ in context.config.merge.column_rules)
+    ignored = context.ignored_values
+    return MatchTask(read, keys, source, clauses, context.row_rules, ignored, combined)
 
 
 def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.clock import Clock
+from pyhudi.config.column_rules import MERGE_RULES
 from pyhudi.config.meta_columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.index import tagging
@@ -188,6 +189,9 @@ def transaction(
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit))
     check_appends(context, "transaction", appends=False)
+    if context.config.merge.column_rules:
+        msg = f"{MERGE_RULES}: a transaction cannot change a table with merge rules by column"
+        raise UnsupportedTableFeature(msg, hint="Make each change in a commit of its own.")
     for statement in statements:
         statement.check(context)
     changes = StagedChanges(context.recover())

@@ -77,7 +77,8 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
     """Fill missing columns of combined `partial_rows` from the stored rows.
 
-    New keys get nulls. Raises `SchemaMismatch` if a column must not be null.
+    New keys get nulls. Columns with a merge rule get nulls in all rows, which leave them unchanged.
+    Raises `SchemaMismatch` if a column must not be null.
     """
     schema = data_schema(context.schema.arrow)
     input_names = frozenset(rows.column_names)
@@ -92,6 +93,8 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
         name: rows.column(name) if name in input_names else existing.column(name).take(matches)
         for name in schema.names
     }
+    for name in (name for name, _ in context.config.merge.column_rules if name in missing):
+        columns[name] = pa.nulls(rows.num_rows, schema.field(name).type)
     complete = conform(pa.table(columns), schema, stored=missing, rules=context.row_rules)
     for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):
         key = rows.schema.field(name)

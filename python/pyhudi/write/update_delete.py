@@ -27,6 +27,7 @@ from pyhudi.query.dml_rows import (
 )
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.assignments import set_value
+from pyhudi.schema.column_rules import check_assignments
 from pyhudi.schema.computed_columns import Names, SetValue, project
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.read_tasks import ReadTask
@@ -117,7 +118,8 @@ def update(
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
     counts = engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
-    all_changes = [ChangedRows(task, values, context.row_rules) for task in tasks]
+    combined = tuple(name for name, _ in context.config.merge.column_rules)
+    all_changes = [ChangedRows(task, values, context.row_rules, combined) for task in tasks]
     changed = [(rows, count) for rows, count in zip(all_changes, counts, strict=True) if count]
     if context.ignored_values is not None:
         checked = [SettableRows(rows, context.ignored_values) for rows, _ in changed]
@@ -168,8 +170,11 @@ def check_settable(
 ) -> None:
     """Raise `ConfigError` or `SchemaMismatch` for a column that cannot be set.
 
+    `UnsupportedTableFeature` for a column with a merge rule.
+
     same_key: the new values keep the row's record key.
     """
+    check_assignments(context.config.merge.column_rules, changes)
     fixed = set(context.config.partition_fields)
     if not same_key:
         fixed.update(context.config.record_key_fields)

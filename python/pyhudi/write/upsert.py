@@ -71,7 +71,8 @@ def upsert(
     if partial:
         check_partial(context, schema_mode)
     with read_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as source:
-        rows = source.combine() if context.options.combine_upserts else source
+        combines = context.options.combine_upserts or context.config.merge.column_rules
+        rows = source.combine() if combines else source
         if partial and not context.index.keeps_locations:
             rows, partial = rows.fill_missing_columns(), False
         assigned = rows.for_upsert()

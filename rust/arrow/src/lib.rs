@@ -14,6 +14,7 @@ pub mod array {
     pub use arrow_array::cast::*;
     pub use arrow_array::*;
     pub use arrow_data::ArrayData;
+    pub use arrow_data::transform::MutableArrayData;
     pub use arrow_ord::ord::{DynComparator, make_comparator};
 }
 
@@ -26,6 +27,7 @@ pub mod compute {
 
     /// The kernels by module.
     pub mod kernels {
+        pub use arrow_arith::{arity, numeric};
         pub use arrow_cast::parse as cast_utils;
         pub use arrow_ord::cmp;
         pub use arrow_select::zip;

@@ -33,6 +33,8 @@ struct Entry {
     data: Option<Place>,
     ordering: Place,
     matched: bool,
+    /// A delete came before the record, which replaces a base row as it is.
+    starts_over: bool,
 }
 
 /// Log records by key, merged field by field. Add oldest first, then stream the base rows, then take
@@ -150,6 +152,7 @@ impl FieldMap {
                     data: place,
                     ordering,
                     matched: false,
+                    starts_over: self.rules.starts_over && place.is_none(),
                 });
                 continue;
             }
@@ -172,6 +175,7 @@ impl FieldMap {
             } else if newer_wins {
                 old.data = place;
                 old.ordering = ordering;
+                old.starts_over |= self.rules.starts_over && place.is_none();
             }
         }
         self.meet(&meetings, batch, data)
@@ -236,7 +240,8 @@ impl FieldMap {
         if let Some(marks) = self.rules.marks_deletes {
             pair.settle_marked(marks)?;
         }
-        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
+        let key = |row: usize| self.index.describe(meetings[row].entry);
+        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema, key)?;
         let sets: Vec<u32> = pair
             .older_sets
             .iter()
@@ -269,8 +274,8 @@ impl FieldMap {
         Ok(interleave_record_batch(&batches, &at)?)
     }
 
-    /// The records that stand for their keys, `batch_rows` at a time. To be called before any base
-    /// row has passed.
+    /// The records that stand for their keys, `batch_rows` at a time: before a record that follows a
+    /// delete, the delete, too. To be called before any base row has passed.
     ///
     /// # Errors
     /// Rows that do not fit into one batch.
@@ -279,21 +284,35 @@ impl FieldMap {
             return Ok(Vec::new());
         };
         let all: Vec<usize> = (0..self.entries.len()).collect();
-        all.chunks(batch_rows.max(1))
-            .map(|chunk| self.standing_rows(&keys, chunk))
+        let after_delete = |entry: &usize| {
+            let entry = &self.entries[*entry];
+            entry.starts_over && entry.data.is_some()
+        };
+        let deletes: Vec<usize> = all.iter().copied().filter(after_delete).collect();
+        let (all, deletes) = (
+            all.chunks(batch_rows.max(1)),
+            deletes.chunks(batch_rows.max(1)),
+        );
+        deletes
+            .map(|chunk| (chunk, true))
+            .chain(all.map(|chunk| (chunk, false)))
+            .map(|(chunk, as_deletes)| self.standing_rows(&keys, chunk, as_deletes))
             .collect()
     }
 
-    fn standing_rows(&self, keys: &Keys, chunk: &[usize]) -> Result<StandingRows, MergeError> {
+    fn standing_rows(
+        &self,
+        keys: &Keys,
+        chunk: &[usize],
+        as_deletes: bool,
+    ) -> Result<StandingRows, MergeError> {
         let ordering: Vec<_> = chunk
             .iter()
             .map(|entry| self.entries[*entry].ordering.pair())
             .collect();
-        let deleted: Vec<bool> = chunk
-            .iter()
-            .map(|entry| self.entries[*entry].data.is_none())
-            .collect();
-        let live = chunk.iter().filter_map(|entry| self.entries[*entry].data);
+        let data = |entry: &usize| self.entries[*entry].data.filter(|_| !as_deletes);
+        let deleted: Vec<bool> = chunk.iter().map(|entry| data(entry).is_none()).collect();
+        let live = chunk.iter().filter_map(data);
         let rows = self.gather(&live.collect::<Vec<_>>())?;
         let mut next = 0;
         let at: UInt32Array = deleted
@@ -306,7 +325,7 @@ impl FieldMap {
             })
             .collect();
         let set = |entry: &usize| {
-            let set = self.entries[*entry].data.map_or(ColumnSets::ALL, |place| {
+            let set = data(entry).map_or(ColumnSets::ALL, |place| {
                 self.written[place.batch as usize].of(place.row as usize)
             });
             self.sets.get(set).clone()
@@ -376,7 +395,8 @@ impl FieldMap {
     fn beats_base(&self, entry: usize, base: Option<&OrderingRows>, row: usize) -> bool {
         let log = &self.entries[entry];
         let deleted = log.data.is_none();
-        (deleted && self.rules.deletes_always_win)
+        log.starts_over
+            || (deleted && self.rules.deletes_always_win)
             || self.weighed(log.ordering, deleted).beats_base(
                 base,
                 row,
@@ -403,9 +423,13 @@ impl FieldMap {
             older_sets: vec![ColumnSets::ALL; meetings.len()],
             newer_sets: self.sets_of(&newer),
             newer_wins: meetings.iter().map(|m| Some(m.newer_wins)).collect(),
-            whole: None,
+            whole: self.rules.starts_over.then(|| {
+                let over = |m: &Meeting| Some(self.entries[m.entry].starts_over);
+                meetings.iter().map(over).collect()
+            }),
         };
-        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema)?;
+        let key = |row: usize| self.index.describe(meetings[row].entry);
+        let (merged, deleted) = pair.merged(&self.rules, &self.sets, &self.schema, key)?;
         let gone = deleted.as_ref().map_or(0, BooleanArray::true_count) as u64;
         self.counts.deleted += gone;
         self.counts.updated += meetings.len() as u64 - gone;

@@ -7,9 +7,11 @@ use arrow::array::{
 };
 use arrow::compute::kernels::cmp;
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{and, and_not, cast, is_null, or};
+use arrow::compute::{and, and_not, cast, is_null, nullif, or};
 use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
 
+use crate::column_rules::ColumnRule;
 use crate::column_sets::ColumnSets;
 use crate::ordering::{MergeError, MergeRules};
 
@@ -56,6 +58,10 @@ pub struct FieldRules {
     /// A column, by number, that marks deletes among rows that are merged as live ones. Where one
     /// would win, the newer row stands as it is (`PartialUpdateAvroPayload.preCombine`, 1.2.0).
     pub marks_deletes: Option<usize>,
+    /// Columns, by number, that a rule combines whichever wins.
+    pub combined: Vec<(usize, ColumnRule)>,
+    /// A record after a delete is not merged with what the delete removed.
+    pub starts_over: bool,
     /// Takes the place of all of the above for two live records.
     pub merger: Option<Arc<dyn RowMerger>>,
 }
@@ -83,20 +89,52 @@ impl Pair {
     }
 
     /// The merged rows, and which of them are deleted. Columns of `schema` may all hold nulls.
+    /// `key` describes a row's key.
     pub fn merged(
         &self,
         rules: &FieldRules,
         sets: &ColumnSets,
         schema: &SchemaRef,
+        key: impl Fn(usize) -> String,
     ) -> Result<(RecordBatch, Option<BooleanArray>), MergeError> {
         if let Some(merger) = &rules.merger {
             let (rows, deleted) = merger.merge(&self.older, &self.newer)?;
             return Ok((loose(&rows, schema)?, deleted));
         }
         let columns = (0..schema.fields().len())
-            .map(|column| self.field(rules, sets, column))
+            .map(|column| {
+                let rule = rules.combined.iter().find(|(at, _)| *at == column);
+                rule.map_or_else(
+                    || self.field(rules, sets, column),
+                    |(_, rule)| {
+                        self.combined(*rule, column)
+                            .map_err(|(row, source)| MergeError::Rule {
+                                column: schema.field(column).name().clone(),
+                                key: key(row),
+                                source,
+                            })
+                    },
+                )
+            })
             .collect::<Result<Vec<_>, MergeError>>()?;
         Ok((RecordBatch::try_new(Arc::clone(schema), columns)?, None))
+    }
+
+    /// A column by its rule. The error comes with the number of its row.
+    fn combined(&self, rule: ColumnRule, column: usize) -> Result<ArrayRef, (usize, ArrowError)> {
+        let (older, newer) = (self.older.column(column), self.newer.column(column));
+        // To a null the rule changes nothing.
+        let older = match &self.whole {
+            Some(whole) => &nullif(older, whole).map_err(|source| (0, source))?,
+            None => older,
+        };
+        rule.combine(older, newer).map_err(|source| {
+            let fails = |row: &usize| {
+                rule.combine(&older.slice(*row, 1), &newer.slice(*row, 1))
+                    .is_err()
+            };
+            ((0..newer.len()).find(fails).unwrap_or(0), source)
+        })
     }
 
     fn field(

@@ -189,6 +189,15 @@ impl KeyIndex {
         })
     }
 
+    /// An entry's key, for a message.
+    pub(crate) fn describe(&self, entry: usize) -> String {
+        let (batch, row) = self.at[entry].pair();
+        match &self.batches[batch] {
+            Keys::Text(keys) => keys.value(row).to_owned(),
+            Keys::Positions(rows) => format!("row {} of the base file", rows[row]),
+        }
+    }
+
     pub(crate) fn batch(&self, number: usize) -> &Keys {
         &self.batches[number]
     }

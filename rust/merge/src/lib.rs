@@ -13,6 +13,7 @@
     reason = "an index is a number of a row, batch or entry given out here; none is read from a file"
 )]
 
+mod column_rules;
 mod column_sets;
 mod combine;
 mod field_map;
@@ -25,6 +26,7 @@ mod records;
 mod row_matcher;
 mod tagger;
 
+pub use column_rules::ColumnRule;
 pub use column_sets::{ColumnSet, Written};
 pub use combine::combine_rows;
 pub use field_map::{FieldMap, StandingRows};

@@ -33,6 +33,16 @@ pub enum MergeError {
     /// A merger that is not built in failed.
     #[error("the merger failed: {0}")]
     Merger(Box<dyn std::error::Error + Send + Sync>),
+    /// Values that a column's rule cannot combine.
+    #[error("column {column:?} of key {key:?}: values cannot be combined: {source}")]
+    Rule {
+        /// The column.
+        column: String,
+        /// The key of the two records.
+        key: String,
+        /// What is wrong with the values.
+        source: ArrowError,
+    },
     /// Arrow's own error.
     #[error(transparent)]
     Arrow(#[from] ArrowError),

@@ -36,6 +36,8 @@ fn rules(mode: MergeMode, fill: Fill) -> FieldRules {
         newest: Vec::new(),
         deletes_always_win: false,
         marks_deletes: None,
+        combined: Vec::new(),
+        starts_over: false,
         merger: None,
     }
 }

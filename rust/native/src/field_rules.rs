@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, BooleanArray, RecordBatch};
 use arrow_pyarrow::{FromPyArrow, IntoPyArrow};
-use pyhudi_merge::{MergeError, RowMerger};
+use pyhudi_merge::{ColumnRule, MergeError, RowMerger};
 use pyhudi_slice::{CustomMerger, FillRule, MergeSpec};
 use pyo3::prelude::*;
 
@@ -20,6 +20,7 @@ pub struct FieldRules {
     deletes_always_win: bool,
     deletes_are_rows: bool,
     sequence_ordering: bool,
+    column_rules: Vec<(String, ColumnRule)>,
     merger: Option<(Py<PyAny>, Vec<String>)>,
 }
 
@@ -28,8 +29,8 @@ impl FieldRules {
     #[new]
     #[pyo3(signature = (
         fill="absent", *, marker=None, defaults=None, newest_meta=false,
-        deletes_always_win=false, deletes_are_rows=false, sequence_ordering=false, merger=None,
-        merger_columns=Vec::new(),
+        deletes_always_win=false, deletes_are_rows=false, sequence_ordering=false,
+        column_rules=Vec::new(), merger=None, merger_columns=Vec::new(),
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -44,6 +45,7 @@ impl FieldRules {
         deletes_always_win: bool,
         deletes_are_rows: bool,
         sequence_ordering: bool,
+        column_rules: Vec<(String, String)>,
         merger: Option<Py<PyAny>>,
         merger_columns: Vec<String>,
     ) -> PyResult<Self> {
@@ -55,12 +57,18 @@ impl FieldRules {
             ("newer_marker", Some(marker)) => FillRule::NewerMarker(marker),
             (other, _) => return Err(config_error(format!("fill {other} with this marker"))),
         };
+        let column_rules = column_rules.into_iter().map(|(column, rule)| {
+            let named = ColumnRule::named(&rule);
+            let named = named.ok_or_else(|| config_error(format!("merge rule {rule}")))?;
+            Ok((column, named))
+        });
         Ok(Self {
             fill,
             newest_meta,
             deletes_always_win,
             deletes_are_rows,
             sequence_ordering,
+            column_rules: column_rules.collect::<PyResult<_>>()?,
             merger: merger.map(|merger| (merger, merger_columns)),
         })
     }
@@ -74,6 +82,7 @@ impl FieldRules {
             deletes_always_win: self.deletes_always_win,
             deletes_are_rows: self.deletes_are_rows,
             sequence_ordering: self.sequence_ordering,
+            column_rules: self.column_rules.clone(),
             merger: self
                 .merger
                 .as_ref()

@@ -1,15 +1,16 @@
 //! Log compaction: what the log files of a slice come to by themselves, as one new log file.
 //!
-//! Of each key that record or delete stays that would meet the base file, as it is stored. Readers
+//! Of each key that record or delete stays that would meet the base file, as it is stored; of a table
+//! whose columns have rules, the record that its records come to, after the delete before it. Readers
 //! take the new blocks in place of those whose instants their headers list (`LogCompaction` in
 //! `BaseHoodieLogRecordReader`, Hudi 0.13 and later). All log records are in memory.
 
 use std::collections::HashMap;
 
-use arrow::array::{RecordBatch, StringArray, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{Array, AsArray, RecordBatch, StringArray, UInt32Array};
+use arrow::compute::{filter, filter_record_batch, not, take_record_batch};
 use pyhudi_format::log::{DeleteRecord, OrderingValue};
-use pyhudi_merge::{KeyMap, Keys};
+use pyhudi_merge::{KeyMap, Keys, Records};
 
 use crate::blocks::{ChosenBlock, LogSource, choose_blocks};
 use crate::columns::{Columns, OPERATION};
@@ -43,7 +44,7 @@ pub fn compact_logs(
     let columns = Columns::of(read, false)?;
     let partial = blocks.iter().any(|chosen| chosen.block.is_partial());
     let kind = read.merge.kind(&columns.log, &columns.merged, partial)?;
-    if matches!(kind, MapKind::Fields(..)) {
+    if matches!(kind, MapKind::Fields(..)) && read.merge.column_rules.is_empty() {
         return Err(SliceError::Unsupported {
             feature: "log compaction of records that are merged column by column".to_owned(),
         });
@@ -136,7 +137,7 @@ fn standing(
     match side.finish() {
         Collected::InMemory(map) => match *map {
             LogMap::Keys(map, rows, _) => taken(&map, &rows.into_iter().collect(), &ordering_of),
-            LogMap::Fields(_) => Ok((Vec::new(), Vec::new())),
+            map @ LogMap::Fields(_) => made(map, read),
         },
         Collected::OnDisk(_) => Ok((Vec::new(), Vec::new())),
     }
@@ -152,6 +153,26 @@ fn check_operation(read: &SliceRead, batch: &RecordBatch) -> Result<()> {
     Err(SliceError::Unsupported {
         feature: format!("log compaction of rows that {OPERATION} deletes"),
     })
+}
+
+/// Rows made of several, and deletes, whose ordering values count for nothing then.
+fn made(map: LogMap, read: &SliceRead) -> Result<(Vec<RecordBatch>, Vec<Deletes>)> {
+    let (mut live, mut deletes) = (Vec::new(), Vec::new());
+    for part in map.into_standing(read.batch_rows)?.0 {
+        let Records { keys, deleted, .. } = part.records;
+        let gone = deleted.unwrap_or_else(|| vec![false; keys.len()].into());
+        if let Some(rows) = part.rows {
+            live.push(filter_record_batch(&rows, &not(&gone)?)?);
+        }
+        if let Keys::Text(keys) = keys {
+            let keys = filter(&keys, &gone)?;
+            deletes.push(Deletes {
+                ordering: vec![OrderingValue::Int(0); keys.len()],
+                keys: keys.as_string().clone(),
+            });
+        }
+    }
+    Ok((live, deletes))
 }
 
 fn taken(

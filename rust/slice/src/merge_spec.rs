@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
-use pyhudi_merge::{FieldRules, Fill, MergeMode, MergeRules, RowMerger};
+use pyhudi_merge::{ColumnRule, FieldRules, Fill, MergeMode, MergeRules, RowMerger};
 
 use crate::columns::IS_DELETED;
 use crate::error::{Result, SliceError};
@@ -58,6 +58,9 @@ pub struct MergeSpec {
     pub deletes_always_win: bool,
     /// Rows that are marked as deletes are merged as rows; see [`FieldRules::marks_deletes`].
     pub deletes_are_rows: bool,
+    /// Columns with rules that combine their values. With one of them, a record after a delete is not
+    /// merged with what the delete removed.
+    pub column_rules: Vec<(String, ColumnRule)>,
     /// In the place of the rules above for two live records.
     pub merger: Option<CustomMerger>,
     /// A text column that equals the stored record key where it is not null: filters on it are ones
@@ -77,6 +80,7 @@ impl Default for MergeSpec {
             newest_meta: false,
             deletes_always_win: false,
             deletes_are_rows: false,
+            column_rules: Vec::new(),
             merger: None,
             plain_key: None,
         }
@@ -102,6 +106,7 @@ impl MergeSpec {
             && self.merger.is_none()
             && !self.newest_meta
             && !self.deletes_always_win
+            && self.column_rules.is_empty()
             && !partial;
         if plain {
             return Ok(MapKind::Keys(order));
@@ -112,6 +117,8 @@ impl MergeSpec {
             newest: self.newest(merged),
             deletes_always_win: self.deletes_always_win,
             marks_deletes: self.marks_deletes(merged),
+            combined: self.combined(merged),
+            starts_over: !self.column_rules.is_empty(),
             merger: self
                 .merger
                 .as_ref()
@@ -157,6 +164,13 @@ impl MergeSpec {
         let marks = schema.index_of(IS_DELETED).ok()?;
         let is_flag = schema.field(marks).data_type() == &DataType::Boolean;
         (is_flag && self.deletes_are_rows).then_some(marks)
+    }
+
+    fn combined(&self, schema: &SchemaRef) -> Vec<(usize, ColumnRule)> {
+        let rules = self.column_rules.iter();
+        rules
+            .filter_map(|(name, rule)| Some((schema.index_of(name).ok()?, *rule)))
+            .collect()
     }
 
     fn newest(&self, schema: &SchemaRef) -> Vec<usize> {

@@ -212,7 +212,10 @@ impl SliceReader {
 
     fn usable_positions(&self, blocks: &[ChosenBlock<'_>]) -> Option<Vec<Vec<u64>>> {
         let instant = self.read.base_instant.as_ref()?;
-        let usable = self.has_only_files() && self.read.base.is_some() && !blocks.is_empty();
+        // A message about values that a rule cannot combine names the key.
+        let needs_keys = !self.read.merge.column_rules.is_empty();
+        let usable =
+            self.has_only_files() && self.read.base.is_some() && !blocks.is_empty() && !needs_keys;
         usable.then(|| positions_of(blocks, instant)).flatten()
     }
 

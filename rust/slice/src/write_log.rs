@@ -130,8 +130,9 @@ pub(crate) fn write_compacted(
     options: &LogFileOptions,
 ) -> Result<LogFile> {
     let mut writer = LogWriter::create(store, path, None, options)?;
-    writer.rows(rows.into_iter().map(Ok))?;
+    // A record may follow the delete of its key.
     writer.delete_records(deletes, &Positions(None))?;
+    writer.rows(rows.into_iter().map(Ok))?;
     Ok(writer.finish()?.1)
 }
 
