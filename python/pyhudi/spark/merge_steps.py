@@ -57,12 +57,13 @@ from pyhudi.spark.small_frames import fetch_if_small
 from pyhudi.spark.write_rows import FrameRows
 from pyhudi.write.merge import merge_in_memory
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_match import Matched, MatchTask, match_rows
+from pyhudi.write.merge_match import Matched, match_rows
 from pyhudi.write.merge_planning import (
     MergeClause,
     add_source_keys,
     build_inserts,
     check_clauses,
+    match_task,
     tasks_for_groups,
 )
 from pyhudi.write.row_protocols import AssignedRows
@@ -139,14 +140,7 @@ class Match:
             keys, own = self.source.split_columns(source_rows)
             record_keys = keys.column(RECORD_KEY).combine_chunks()
             context = self.source.context
-            work = MatchTask(
-                read,
-                record_keys,
-                own,
-                self.source.on_match,
-                context.row_rules,
-                context.ignored_values,
-            )
+            work = match_task(context, read, record_keys, own, self.source.on_match)
             matches = match_rows(work, Attempt(task, 0, 0))
             yield from self._apply_changes(source_rows, matches)
             every = row_numbers(source_rows.num_rows)
