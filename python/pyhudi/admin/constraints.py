@@ -62,7 +62,7 @@ def add_constraint(
 
 
 def drop_constraint(handle: WritableTable, name: str, *, clock: Clock | None = None) -> None:
-    """Drop a constraint. Raises `ConfigError` if there is none of that name."""
+    """Drop a constraint. Raises `ConfigError` if it does not exist."""
     context = WriteContext.open(handle, clock or SystemClock())
     conditions = dict(read_constraints(context.config))
     if name not in conditions:

@@ -60,13 +60,13 @@ from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.decode_encodings import plain_schema
+from pyhudi.schema.column_rules import check_rules
 from pyhudi.schema.constraints import (
     build_constraint,
     check_merge_mode,
     format_constraints,
     row_rules,
 )
-from pyhudi.schema.column_rules import check_rules
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
 from pyhudi.schema.supported_types import avro_schema, check_reserved
 from pyhudi.schema.table_schema import field_at

@@ -1,4 +1,4 @@
-"""What new rows of a table must satisfy, beyond its columns.
+"""Rules for the new rows of a table, beyond its columns.
 
 `schema/constraints.py` has the rules of a table with constraints.
 """

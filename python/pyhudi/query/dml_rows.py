@@ -143,7 +143,7 @@ class ChangedRows:
     task: ReadTask
     changes: Mapping[str, SetValue]
     rules: RowRules = NO_RULES
-    """What the new rows must satisfy."""
+    """The rules for the new rows."""
     unchanged: tuple[str, ...] = ()
     """Columns with a merge rule: null leaves them as they are."""
 

@@ -36,7 +36,7 @@ class MatchTask:
     """The source's columns of these rows."""
     clauses: tuple[Clause, ...]
     rules: RowRules = NO_RULES
-    """What the new rows must satisfy."""
+    """The rules for the new rows."""
     ignored_values: IgnoredUpdateValues | None = None
     """Values that clauses cannot set."""
     unchanged: tuple[str, ...] = ()

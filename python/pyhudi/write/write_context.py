@@ -328,7 +328,7 @@ class WriteContext:
 
     @cached_property
     def row_rules(self) -> RowRules:
-        """What new rows must satisfy."""
+        """The rules for new rows."""
         schema = data_schema(self.schema.arrow)
         return row_rules(self.config, schema, null_elements=self.options.null_elements)
 
