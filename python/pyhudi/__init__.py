@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyhudi.api.drop import drop_table
     from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.merge_builder import Merge
+    from pyhudi.api.named_catalog import NamedCatalog, load_catalog
     from pyhudi.api.notebook_html.show import show
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
@@ -88,6 +89,7 @@ __all__ = [
     "Merge",
     "MetadataTableWarning",
     "MissingFile",
+    "NamedCatalog",
     "PartitionChangeWarning",
     "Scan",
     "SchemaMismatch",
@@ -106,6 +108,7 @@ __all__ = [
     "blob",
     "create_table",
     "drop_table",
+    "load_catalog",
     "open_table",
     "register_merger",
     "show",
@@ -125,6 +128,7 @@ _MODULES = {
     "HudiTable": "api.table",
     "LocalEngine": "engine.local",
     "Merge": "api.merge_builder",
+    "NamedCatalog": "api.named_catalog",
     "Scan": "api.scan",
     "Split": "api.splits",
     "StageMetrics": "txn.operation_metrics",
@@ -137,6 +141,7 @@ _MODULES = {
     "blob": "input.semi_structured",
     "create_table": "api.create",
     "drop_table": "api.drop",
+    "load_catalog": "api.named_catalog",
     "open_table": "api.table",
     "register_merger": "schema.payloads",
     "show": "api.notebook_html.show",

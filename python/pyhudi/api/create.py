@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pyhudi import _native
 from pyhudi.api.create_cleanup import create_or_undo
+from pyhudi.api.new_name import NewName
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock, parse_zone
@@ -128,7 +129,8 @@ def create_table(
     was to be overwritten stays. Data without rows make a table without a commit.
 
     Args:
-        uri: location of the new table, as in `open_table`.
+        uri: location of the new table, as in `open_table`; or a name such as `prod.sales.trips`,
+            for a table in the directory of its name below the location of its database.
         schema_or_data: a `pyarrow.Schema`, or rows as in `HudiTable.insert`.
         key: record key columns, dotted for a field of a struct; None for an append-only table with
             generated keys.
@@ -171,9 +173,9 @@ def create_table(
         A handle of the new table.
 
     Raises:
-        ConfigError: a table exists already; under "ignore" it is not the requested one; under
-            "overwrite" the location has files that are not a table's; or arguments do not fit
-            together.
+        ConfigError: a table of this location or name exists already; under "ignore" it is not the
+            requested one; under "overwrite" the location has files that are not a table's; the
+            catalog or its database does not exist; or arguments do not fit together.
         CommitConflict: under "overwrite", another writer is active on the table.
         LockTimeout: under "overwrite", the table's lock was not free in time.
         SchemaMismatch: columns or keys cannot be stored.
@@ -222,7 +224,9 @@ def create_and_fill(
     `fill` gets the rows, or None if only a schema was passed; without `fill` the rows are inserted.
     If it fails, nothing of the table is left. It is not called if the table exists already.
     """
-    requested = dict(options or {})
+    name = NewName.of(uri, storage_options, options, mode)
+    uri, storage_options = name.uri, name.storage_options
+    requested = dict(name.options or {})
     if index is not None:
         requested.setdefault(INDEX_TYPE, index.upper())
     requested |= {MERGE_RULES: format_rules(merge_rules)} if merge_rules else {}
@@ -256,7 +260,7 @@ def create_and_fill(
             uri, storage_options=storage_options, options=handle_options, engine=engine
         )
         check_same(storage, table.config, config)
-        return table
+        return name.register(table)
     if rows is not None:
         _check_rows(rows, config, handle_options)
     else:
@@ -272,11 +276,12 @@ def create_and_fill(
             handle = Handle(storage, engine or LocalEngine(), handle_options)
             trial = fill if rows is not None or frame is not None else None
             _remove_existing(handle, config, partitions, clock, trial)
+        stack.enter_context(name.unregister_on_error(storage))
         stack.enter_context(create_or_undo(storage, config, clock))
         table = open_table(
             uri, storage_options=storage_options, options=handle_options, engine=engine
         )
-        _complete(table, partitions, clock)
+        table = name.register(_complete(table, partitions, clock))
         data = rows if frame is None else frame
         if fill is not None:
             fill(table, data)
@@ -298,12 +303,13 @@ def _config_of(new: NewTable, schema: pa.Schema, constraints: Mapping[str, str])
     return config
 
 
-def _complete(table: HudiTable, partitions: Collection[str], clock: Clock) -> None:
+def _complete(table: HudiTable, partitions: Collection[str], clock: Clock) -> HudiTable:
     """Create the metadata table of a new table, and check that the table can be written to."""
     if partitions:
         build_partitions(table, partitions)
         table.refresh()
     _ = WriteContext.open(table, clock).index  # Fails if no write is possible.
+    return table
 
 
 def _remove_existing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from pyhudi.api.table_exists import has_table
 from pyhudi.clock import SystemClock
@@ -11,6 +12,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.options import check_options
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import TableNotFound
+from pyhudi.storage.options import is_table_name
 from pyhudi.storage.storage import Storage
 from pyhudi.write.drop_table import remove_table
 from pyhudi.write.write_context import Handle
@@ -29,7 +31,8 @@ def drop_table(
     you can repeat a call that failed. The lock's file stays, because other writers may wait for it.
 
     Args:
-        uri: location of the table, as in `open_table`.
+        uri: location of the table, or its name in a catalog, as in `open_table`. The names of a
+            table that you pass by name are removed from the catalog, too.
         storage_options: access to the storage, as in `open_table`.
         options: `hoodie.…` options by name, such as those of the lock.
 
@@ -41,6 +44,16 @@ def drop_table(
         UnsupportedTableFeature: pyhudi does not write to the table.
         StorageError: the storage fails.
     """
+    if is_table_name(uri):
+        from pyhudi.catalog.named_table import find_table  # noqa: PLC0415 - most tables have a location
+
+        named = find_table(uri)
+        access = named.access(storage_options, options)
+        # A call that failed later may have removed the files.
+        with suppress(TableNotFound):
+            drop_table(access.uri, storage_options=access.storage_options, options=options)
+        named.drop_entries(access.uri)
+        return
     storage = Storage(os.fspath(uri), storage_options)
     if not has_table(storage):
         raise TableNotFound(f"{storage.uri}: there is no Hudi table")

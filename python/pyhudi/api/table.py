@@ -21,6 +21,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Engine
+from pyhudi.storage.options import is_table_name
 from pyhudi.storage.storage import Storage
 
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
@@ -46,7 +47,8 @@ def open_table(
     Args:
         uri: location of the table: a path, a `file://` URI, `s3://bucket/prefix` (or `s3a://`),
             `gs://bucket/prefix`, `abfss://container@account.dfs.core.windows.net/prefix`, or
-            `hdfs://namenode:port/path`.
+            `hdfs://namenode:port/path`; or a name such as `prod.sales.trips`: a configured
+            catalog, a database and a table, see docs/how-to/catalogs.md.
         storage_options: credentials and settings of an object store, with deltalake's names; see
             docs/reference/storage-options.md. Missing ones come from the environment.
         options: `hoodie.…` options by name.
@@ -64,7 +66,8 @@ def open_table(
         UnsupportedTableFeature: pyhudi cannot read the table; the message names the feature.
         CorruptTable: the properties or timeline files are damaged.
         ConfigError: an option is unknown or has an invalid value, `as_of` is not a time, or the
-            catalog's table is a read-optimized view, which a handle cannot be.
+            catalog's table is a read-optimized view, which a handle cannot be; or no catalog of the
+            name's first part is configured.
         HistoryUnavailable: the table cannot be read at `as_of`, see `HudiTable.scan`.
         StorageError: the storage or the catalog fails.
     """
@@ -72,6 +75,12 @@ def open_table(
         from pyhudi.catalog.registration import location_in  # noqa: PLC0415 - most tables have a location
 
         uri = location_in(catalog, os.fspath(uri))
+    elif is_table_name(uri):
+        from pyhudi.catalog.named_table import find_table  # noqa: PLC0415 - most tables have a location
+
+        access = find_table(uri).access(storage_options, options)
+        storage = Storage(access.uri, access.storage_options)
+        return HudiTable(storage, engine or LocalEngine(), access.options, as_of)
     checked: dict[str, str] = {}
     if options:
         from pyhudi.config.options import check_options  # noqa: PLC0415 - the defaults are valid

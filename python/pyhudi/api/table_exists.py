@@ -10,6 +10,7 @@ from pyhudi.config import property_names as names
 from pyhudi.config.column_rules import MERGE_RULES, format_rules
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
+from pyhudi.storage.options import is_table_name
 from pyhudi.storage.properties_file import BACKUP, FILE
 from pyhudi.storage.storage import Storage
 
@@ -26,16 +27,25 @@ def table_exists(
     """Return whether a location has a Hudi table. Nothing of the table is read.
 
     Args:
-        uri: location, as in `open_table`.
+        uri: location, or a name in a catalog, as in `open_table`.
         storage_options: access to the storage, as in `open_table`.
 
     Returns:
         True if `open_table` would find a table.
 
     Raises:
-        ConfigError: an option is wrong.
-        StorageError: the storage fails.
+        ConfigError: an option is wrong, or the catalog is not configured.
+        StorageError: the storage or the catalog fails.
     """
+    if is_table_name(uri):
+        from pyhudi.catalog.named_table import find_table  # noqa: PLC0415 - most tables have a location
+
+        named = find_table(uri)
+        location = named.find_location()
+        if location is None:
+            return False
+        storage_options = named.merge_storage_options(location, storage_options)
+        return has_table(Storage(location, storage_options))
     return has_table(Storage(os.fspath(uri), storage_options))
 
 

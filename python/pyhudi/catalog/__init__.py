@@ -1,7 +1,8 @@
 """Catalogs: tables by name in a Hive metastore or AWS Glue, updated as Hudi's sync does.
 
 `protocol` defines a catalog, `hive` and `glue` implement it; `registration` defines an entry of a
-table, and `table_sync` updates the entry and its partitions.
+table, and `table_sync` updates the entry and its partitions. `config_file` finds configured
+catalogs, and `named_table` is a table by its name in one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from pyhudi.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog
     from pyhudi.catalog.hive import HiveCatalog
-    from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Column
+    from pyhudi.catalog.protocol import (
+        Catalog,
+        CatalogPartition,
+        CatalogTable,
+        Column,
+        NamespaceCatalog,
+    )
     from pyhudi.catalog.table_sync import SyncResult
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "Column",
     "GlueCatalog",
     "HiveCatalog",
+    "NamespaceCatalog",
     "SyncResult",
 ]
 
@@ -33,6 +41,7 @@ _MODULES = {
     "Column": "protocol",
     "GlueCatalog": "glue",
     "HiveCatalog": "hive",
+    "NamespaceCatalog": "protocol",
     "SyncResult": "table_sync",
 }
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from pyhudi.catalog.protocol import Catalog
+from pyhudi.catalog.catalog_settings import settings_from_json
+from pyhudi.catalog.protocol import Catalog, NamespaceCatalog
 from pyhudi.catalog.table_sync import SyncResult, sum_results, sync_table
 from pyhudi.config.catalog_sync_options import URIS, SyncOptions
 from pyhudi.errors import ConfigError
@@ -18,15 +19,19 @@ if TYPE_CHECKING:
 
 
 def sync_by_options(table: TableSnapshot, options: SyncOptions) -> SyncResult:
-    """Sync a table with the catalogs that the options name.
+    """Sync a table with the catalogs that the options name, or with that of a handle's name.
 
     Raises what `sync_table` raises, and `ConfigError` for a metastore without an address.
     """
     with ExitStack() as connections:
-        catalogs = [
-            _hive(options) if catalog_type == "hive" else _glue(options)
-            for catalog_type in options.catalogs
-        ]
+        catalogs: list[NamespaceCatalog] = (
+            [settings_from_json(options.configured).connect(options)]
+            if options.configured
+            else [
+                _hive(options) if catalog_type == "hive" else _glue(options)
+                for catalog_type in options.catalogs
+            ]
+        )
         for catalog in catalogs:
             connections.callback(catalog.close)
         return sync_all(table, catalogs, options)

@@ -5,7 +5,7 @@ Source: `AWSGlueCatalogSyncClient` (Hudi 1.2.0). Partition indexes and tags are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
@@ -65,30 +65,53 @@ class GlueCatalog:
         """Return whether a database of this name exists."""
         return self._or_none("get_database", Name=database) is not None
 
-    def create_database(self, database: str) -> None:
-        """Create a database."""
+    def list_databases(self) -> list[str]:
+        """Return the names of all databases."""
+        pages = self._pages("get_databases")
+        return sorted(each["Name"] for page in pages for each in page["DatabaseList"])
+
+    def database_location(self, database: str) -> str | None:
+        """Return the location of a database, "" if it has none, None if it does not exist."""
+        response = self._or_none("get_database", Name=database)
+        return None if response is None else response["Database"].get("LocationUri", "")
+
+    def create_database(self, database: str, location: str = "") -> None:
+        """Create a database. location: where its new tables are created."""
         description = "Automatically created by org.apache.hudi.aws.sync.AWSGlueCatalogSyncClient"
-        self._call("create_database", DatabaseInput={"Name": database, "Description": description})
+        database_input = {"Name": database, "Description": description}
+        if location:
+            database_input["LocationUri"] = location
+        self._call("create_database", DatabaseInput=database_input)
+
+    def list_tables(self, database: str) -> list[CatalogTable]:
+        """Return all tables of a database, also those that are not Hudi tables."""
+        pages = self._pages("get_tables", DatabaseName=database)
+        return [_table(each) for page in pages for each in page["TableList"]]
 
     def get_table(self, database: str, name: str) -> CatalogTable | None:
         """Return a table, None if it does not exist."""
         response = self._or_none("get_table", DatabaseName=database, Name=name)
-        if response is None:
-            return None
-        stored = response["Table"]
-        descriptor = stored.get("StorageDescriptor", {})
-        serde = descriptor.get("SerdeInfo", {})
-        return CatalogTable(
-            name=stored["Name"],
-            location=descriptor.get("Location", ""),
-            columns=_columns(descriptor.get("Columns", ())),
-            partition_keys=_columns(stored.get("PartitionKeys", ())),
-            input_format=descriptor.get("InputFormat", ""),
-            output_format=descriptor.get("OutputFormat", ""),
-            serde=serde.get("SerializationLibrary", ""),
-            serde_parameters=dict(serde.get("Parameters", {})),
-            parameters=dict(stored.get("Parameters", {})),
-        )
+        return None if response is None else _table(response["Table"])
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Remove a table from Glue, if it exists; its files stay."""
+        self._or_none("delete_table", DatabaseName=database, Name=name)
+
+    def rename_table(self, database: str, name: str, new_name: str) -> None:
+        """Rename a table within its database; its files stay where they are.
+
+        Glue has no such call: the entry and its partitions are copied, then the old one is removed.
+        """
+        stored = self._call("get_table", DatabaseName=database, Name=name)["Table"]
+        entry = _table(stored)
+        table_input = {part: stored[part] for part in _KEPT if part in stored}
+        table_input |= _table_input(entry, stored.get("StorageDescriptor", {}))
+        table_input["Name"] = new_name
+        self._call("create_table", DatabaseName=database, TableInput=table_input)
+        partitions = self.get_partitions(database, name)
+        if partitions:
+            self.add_partitions(database, new_name, partitions, _MAX_ADDED)
+        self.drop_table(database, name)
 
     def create_table(self, database: str, table: CatalogTable) -> None:
         """Register a new table, whose files Glue does not own."""
@@ -118,17 +141,11 @@ class GlueCatalog:
 
     def get_partitions(self, database: str, name: str) -> list[CatalogPartition]:
         """Return all partitions of a table."""
-        partitions: list[CatalogPartition] = []
-        more: dict[str, str] = {}
-        while True:
-            response = self._call("get_partitions", DatabaseName=database, TableName=name, **more)
-            partitions += [
-                CatalogPartition(tuple(each["Values"]), each["StorageDescriptor"]["Location"])
-                for each in response["Partitions"]
-            ]
-            if not response.get("NextToken"):
-                return partitions
-            more = {"NextToken": response["NextToken"]}
+        return [
+            CatalogPartition(tuple(each["Values"]), each["StorageDescriptor"]["Location"])
+            for page in self._pages("get_partitions", DatabaseName=database, TableName=name)
+            for each in page["Partitions"]
+        ]
 
     def add_partitions(
         self, database: str, name: str, partitions: Sequence[CatalogPartition], batch: int
@@ -196,6 +213,15 @@ class GlueCatalog:
         except (errors.ClientError, errors.BotoCoreError) as error:
             raise StorageError(f"AWS Glue: {error}") from error
 
+    def _pages(self, name: str, **arguments: str) -> Iterator[Any]:
+        more: dict[str, str] = {}
+        while True:
+            response = self._call(name, **arguments, **more)
+            yield response
+            if not response.get("NextToken"):
+                return
+            more = {"NextToken": response["NextToken"]}
+
     def _or_none(self, name: str, **arguments: Any) -> Any:
         try:
             return self._call(name, **arguments)
@@ -204,6 +230,22 @@ class GlueCatalog:
             if response.get("Error", {}).get("Code") == "EntityNotFoundException":
                 return None
             raise
+
+
+def _table(stored: Mapping[str, Any]) -> CatalogTable:
+    descriptor = stored.get("StorageDescriptor", {})
+    serde = descriptor.get("SerdeInfo", {})
+    return CatalogTable(
+        name=stored["Name"],
+        location=descriptor.get("Location", ""),
+        columns=_columns(descriptor.get("Columns", ())),
+        partition_keys=_columns(stored.get("PartitionKeys", ())),
+        input_format=descriptor.get("InputFormat", ""),
+        output_format=descriptor.get("OutputFormat", ""),
+        serde=serde.get("SerializationLibrary", ""),
+        serde_parameters=dict(serde.get("Parameters", {})),
+        parameters=dict(stored.get("Parameters", {})),
+    )
 
 
 def _table_input(table: CatalogTable, before: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types, user_name
 
 _ALL = -1
+_TABLES_PER_CALL = 300
 
 
 class HiveCatalog:
@@ -50,31 +51,49 @@ class HiveCatalog:
         """Return whether a database of this name exists."""
         return self._or_none("get_database", database) is not None
 
-    def create_database(self, database: str) -> None:
-        """Create a database in the metastore's warehouse."""
+    def list_databases(self) -> list[str]:
+        """Return the names of all databases."""
+        return sorted(self._call("get_all_databases"))
+
+    def database_location(self, database: str) -> str | None:
+        """Return the location of a database, None if it does not exist."""
+        stored = self._or_none("get_database", database)
+        return None if stored is None else stored.locationUri or ""
+
+    def create_database(self, database: str, location: str = "") -> None:
+        """Create a database, in the metastore's warehouse if you pass no location."""
         types = hive_types()
         new_database = types.Database(
-            name=database, description="automatically created by hoodie", parameters={}
+            name=database,
+            description="automatically created by hoodie",
+            locationUri=location or None,
+            parameters={},
         )
         self._call("create_database", new_database)
+
+    def list_tables(self, database: str) -> list[CatalogTable]:
+        """Return all tables of a database, also those that are not Hudi tables."""
+        names = self._call("get_all_tables", database)
+        tables: list[CatalogTable] = []
+        for start in range(0, len(names), _TABLES_PER_CALL):
+            chunk = names[start : start + _TABLES_PER_CALL]
+            tables += map(_table, self._call("get_table_objects_by_name", database, chunk))
+        return tables
 
     def get_table(self, database: str, name: str) -> CatalogTable | None:
         """Return a table, None if it does not exist."""
         stored = self._or_none("get_table", database, name)
-        if stored is None:
-            return None
-        descriptor = stored.sd
-        return CatalogTable(
-            name=stored.tableName,
-            location=descriptor.location or "",
-            columns=_columns(descriptor.cols),
-            partition_keys=_columns(stored.partitionKeys),
-            input_format=descriptor.inputFormat or "",
-            output_format=descriptor.outputFormat or "",
-            serde=descriptor.serdeInfo.serializationLib or "",
-            serde_parameters=dict(descriptor.serdeInfo.parameters or {}),
-            parameters=dict(stored.parameters or {}),
-        )
+        return None if stored is None else _table(stored)
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Remove a table from the metastore, if it exists; its files stay."""
+        self._or_none("drop_table", database, name, False)  # noqa: FBT003 - as Thrift has it
+
+    def rename_table(self, database: str, name: str, new_name: str) -> None:
+        """Rename a table within its database; its files stay where they are."""
+        stored = self._call("get_table", database, name)
+        stored.tableName = new_name
+        self._call("alter_table", database, name, stored)
 
     def create_table(self, database: str, table: CatalogTable) -> None:
         """Register a new table, whose files the metastore does not own."""
@@ -184,6 +203,22 @@ def _fill(target: Any, table: CatalogTable) -> None:
     target.sd.outputFormat = table.output_format
     target.sd.serdeInfo.serializationLib = table.serde
     target.sd.serdeInfo.parameters = dict(table.serde_parameters)
+
+
+def _table(stored: Any) -> CatalogTable:
+    descriptor = stored.sd
+    serde = descriptor.serdeInfo
+    return CatalogTable(
+        name=stored.tableName,
+        location=descriptor.location or "",
+        columns=_columns(descriptor.cols),
+        partition_keys=_columns(stored.partitionKeys),
+        input_format=descriptor.inputFormat or "",
+        output_format=descriptor.outputFormat or "",
+        serde=serde.serializationLib or "",
+        serde_parameters=dict(serde.parameters or {}),
+        parameters=dict(stored.parameters or {}),
+    )
 
 
 def _field(types: Any, column: Column) -> Any:

@@ -100,3 +100,36 @@ class Catalog(Protocol):
     ) -> None:
         """Remove partitions from the catalog; their files stay."""
         ...
+
+
+@runtime_checkable
+class NamespaceCatalog(Catalog, Protocol):
+    """A catalog whose databases can be listed, and whose tables can be dropped and renamed."""
+
+    def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
+        ...
+
+    def list_databases(self) -> list[str]:
+        """Return the names of all databases."""
+        ...
+
+    def database_location(self, database: str) -> str | None:
+        """Return the location of a database, "" if it has none, None if it does not exist."""
+        ...
+
+    def create_database(self, database: str, location: str = "") -> None:
+        """Create a database. location: where its new tables are created."""
+        ...
+
+    def list_tables(self, database: str) -> list[CatalogTable]:
+        """Return all tables of a database, also those that are not Hudi tables."""
+        ...
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Remove a table from the catalog, if it exists; its files stay."""
+        ...
+
+    def rename_table(self, database: str, name: str, new_name: str) -> None:
+        """Rename a table within its database; its files stay where they are."""
+        ...

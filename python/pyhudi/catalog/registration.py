@@ -360,25 +360,51 @@ _SUFFIX = "_ro"
 def location_in(catalog: Catalog, name: str) -> str:
     """Return the location of `database.table`, or of `table` in the database "default".
 
-    Raises `TableNotFound` if the catalog has no Hudi table of this name, and `ConfigError` for a
-    table whose readers see base files only: a handle would read other rows.
+    Raises what `hudi_entry` raises.
     """
     database, _, table = name.rpartition(".")
-    entry = catalog.get_table(database or "default", table)
+    return local_path(hudi_entry(catalog, database or "default", table, name).location)
+
+
+def hudi_entry(catalog: Catalog, database: str, table: str, name: str) -> CatalogTable:
+    """Return the entry of a Hudi table.
+
+    Raises `TableNotFound` if the catalog has no Hudi table of this name, and `ConfigError` for a
+    table whose readers see base files only: a handle would read other rows.
+
+    name: the name in errors.
+    """
+    entry = catalog.get_table(database, table)
     if entry is None:
         raise TableNotFound(f"{catalog!r} has no table {name!r}")
-    if (
-        entry.parameters.get(PROVIDER, "").lower() != "hudi"
-        and entry.input_format not in (INPUT_FORMAT, REALTIME_INPUT_FORMAT)
-    ) or not entry.location:
+    if not is_hudi(entry):
         raise TableNotFound(f"{name!r} in {catalog!r} is not a Hudi table")
-    if entry.serde_parameters.get(READ_OPTIMIZED, "").lower() == "true":
+    if is_read_optimized(entry):
         raise ConfigError(
             f"{name!r} is a read-optimized view, without the records in log files",
             hint=f"Open {name.removesuffix(_SUFFIX)!r} and read by scan(read_optimized=True), or "
             f"open {mask_credentials(entry.location)}.",
         )
-    # Hadoop writes a local file's URI with one slash.
-    if entry.location.startswith("file:") and not entry.location.startswith("file://"):
-        return entry.location.removeprefix("file:")
-    return entry.location
+    return entry
+
+
+def is_hudi(entry: CatalogTable) -> bool:
+    """Return whether an entry is that of a Hudi table."""
+    has_format = entry.input_format in (INPUT_FORMAT, REALTIME_INPUT_FORMAT)
+    is_hudi_source = entry.parameters.get(PROVIDER, "").lower() == "hudi"
+    return (has_format or is_hudi_source) and bool(entry.location)
+
+
+def is_read_optimized(entry: CatalogTable) -> bool:
+    """Return whether the entry's readers see base files only."""
+    return entry.serde_parameters.get(READ_OPTIMIZED, "").lower() == "true"
+
+
+def local_path(location: str) -> str:
+    """Return a location of a catalog, of a local file as its path.
+
+    Hadoop writes a local file's URI with one slash.
+    """
+    if location.startswith("file:") and not location.startswith("file://"):
+        return location.removeprefix("file:")
+    return location

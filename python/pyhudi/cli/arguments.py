@@ -22,7 +22,7 @@ Location = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
-        help="Location of the table: a path or a URI such as s3://bucket/prefix.",
+        help="A path, a URI such as s3://bucket/prefix, or a name such as prod.sales.trips.",
     ),
 ]
 DataFile = Annotated[

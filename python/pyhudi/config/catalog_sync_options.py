@@ -33,6 +33,11 @@ _META = "hoodie.meta.sync."
 _GLUE = "hoodie.datasource.meta.sync.glue."
 ENABLE = "hoodie.datasource.meta.sync.enable"
 HIVE_ENABLE = f"{_HIVE}enable"
+DATABASE = f"{_HIVE}database"
+TABLE = f"{_HIVE}table"
+SNAPSHOT_BY_NAME = f"{_META}sync_snapshot_with_table_name"
+CONFIGURED = "pyhudi.sync.catalog"
+"""Option of a handle that was opened by name: the catalog's settings, and no option of users."""
 TOOLS = "hoodie.meta.sync.client.tool.class"
 URIS = f"{_HIVE}metastore.uris"
 EXTRACTOR = f"{_HIVE}partition_extractor_class"
@@ -155,8 +160,8 @@ class SyncOptions(OptionGroup):
         option(TOOLS, f"that, `{_GLUE_TOOL}`, or both separated by a comma", default=_HIVE_TOOL),
     )
     uris: str = text(URIS, "required for Hive: pyhudi does not read `hive-site.xml`")
-    database: str = text(f"{_HIVE}database", "the catalog's database", default="default")
-    table: str = text(f"{_HIVE}table", "the name in the catalog", displayed="the table's name")
+    database: str = text(DATABASE, "the catalog's database", default="default")
+    table: str = text(TABLE, "the name in the catalog", displayed="the table's name")
     create_database: bool = flag(
         f"{_HIVE}auto_create_database", "create the database if it does not exist", default=True
     )
@@ -170,7 +175,7 @@ class SyncOptions(OptionGroup):
         f"{_HIVE}skip_ro_suffix", "the plain name is the read-optimized view", default=False
     )
     snapshot_by_name: bool = flag(
-        f"{_META}sync_snapshot_with_table_name",
+        SNAPSHOT_BY_NAME,
         "merge-on-read: register the plain name, in addition to those with suffixes",
         default=True,
     )
@@ -229,6 +234,7 @@ class SyncOptions(OptionGroup):
     skip_archive: bool = flag(
         f"{_GLUE}skip_table_archive", "Glue keeps no earlier versions of the table", default=True
     )
+    configured: str = custom(lambda options: options.get(CONFIGURED, ""))
     mode: None = _only(f"{_HIVE}mode", "hms")
     base_file_format: None = _only(f"{_HIVE}base_file_format", "PARQUET")
     off: None = check_only(_check_off, option(_OFF, "true raises an error", default=False))

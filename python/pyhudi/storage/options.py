@@ -11,6 +11,7 @@ nothing here shows one. A URI must not contain credentials.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -32,6 +33,20 @@ def scheme_of(uri: str) -> str | None:
     """Return the URI's scheme in lower case, None for a path."""
     scheme, colon, rest = uri.partition(":")
     return scheme.lower() if colon and rest.startswith("/") else None
+
+
+_TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\s./\\:]+){2}")
+
+
+def is_table_name(uri: str | os.PathLike[str]) -> bool:
+    """Return whether an argument is a table's name in a catalog, not a location.
+
+    A name has three parts: catalog, database and table. Text with a slash or a scheme is a
+    location, and so is an existing directory.
+    """
+    if not isinstance(uri, str):
+        return getattr(uri, "is_table_name", False)
+    return _TABLE_NAME.fullmatch(uri) is not None and not os.path.isdir(uri)  # noqa: PTH112 - text stays text
 
 
 def is_remote(uri: str) -> bool:

@@ -37,10 +37,14 @@ class HiveClient:
 
         named_by: the option or argument that contains them, for the error about an invalid one.
         """
-        self._servers = [_server(uri, named_by) for uri in uris.split(",")]
-        self._call_lock = threading.Lock()
         self._client: Any = None
         self._transport: Any = None
+        self._call_lock = threading.Lock()
+        self._servers = [_server(uri, named_by) for uri in uris.split(",")]
+
+    def __del__(self) -> None:
+        # No caller closes the catalog of a table that is opened by name.
+        self.disconnect()
 
     def call(self, name: str, *arguments: Any, retry: bool = True) -> Any:
         """Return the response, from a new connection if the previous one was closed.
