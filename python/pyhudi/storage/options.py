@@ -59,6 +59,11 @@ def is_bucket(uri: str) -> bool:
     return is_remote(uri) and not is_hdfs(uri)
 
 
+def is_s3(uri: str) -> bool:
+    """Return whether it is of S3 or a compatible server."""
+    return scheme_of(uri) in ("s3", "s3a")
+
+
 def is_hdfs(uri: str) -> bool:
     """Return whether it is of HDFS."""
     return scheme_of(uri) == "hdfs"

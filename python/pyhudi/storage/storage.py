@@ -18,9 +18,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pyhudi import _native
+from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError
 from pyhudi.storage.lru_cache import LruCache
-from pyhudi.storage.options import check_no_credentials, check_storage_options, is_remote
+from pyhudi.storage.options import (
+    StorageOptions,
+    check_no_credentials,
+    check_storage_options,
+    is_remote,
+    is_s3,
+)
 from pyhudi.storage.prefetch import prefetch, run_concurrently, take_prefetched
 
 Paths: TypeAlias = list[str]
@@ -41,6 +48,8 @@ class Entry(NamedTuple):
 
 Entries: TypeAlias = list[Entry]
 
+_RENEW_MS = 300_000
+"""Time before their end at which credentials are renewed."""
 _CACHED_STATS = 20_000
 """Number of cached write stats of commits, some 20 MB."""
 
@@ -72,6 +81,7 @@ class Storage:
         self._above: tuple[str, str] | None = None
         self._native: _native.Store | None = None
         self._process = 0
+        self._expires_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"
@@ -81,6 +91,7 @@ class Storage:
             **self.__dict__,
             "_native": None,
             "_process": 0,
+            "_expires_ms": None,
             "own_versions": {},
             "listings": {},
         }
@@ -95,16 +106,33 @@ class Storage:
     def native(self) -> _native.Store:
         """The Rust store of this process."""
         process = os.getpid()
-        if self._native is None or self._process != process:
+        if self._native is None or self._process != process or self._is_expired():
             from pyhudi import _native  # noqa: PLC0415 - keeps this module importable without it
 
+            options = self._complete_options()
             if self._above is None:
-                self._native = _native.Store(self.uri, self.options)
+                self._native = _native.Store(self.uri, options)
             else:
                 uri, folder = self._above
-                self._native = _native.Store(uri, self.options).below(folder)
+                self._native = _native.Store(uri, options).below(folder)
             self._process = process
         return self._native
+
+    def _complete_options(self) -> StorageOptions:
+        """Return the options with those of the process: on S3 the files of AWS' tools."""
+        if not is_s3(self.uri):
+            return self.options
+        from pyhudi.storage.aws_files import with_aws_files  # noqa: PLC0415 - other storage needs none
+
+        settings = with_aws_files(self.uri, self.options)
+        self._expires_ms = settings.expires_ms
+        return settings.options
+
+    def _is_expired(self) -> bool:
+        """Return whether credentials of a program or a role end soon; the core renews others."""
+        return (
+            self._expires_ms is not None and SystemClock().now_ms() > self._expires_ms - _RENEW_MS
+        )
 
     def below(self, folder: str) -> Storage:
         """Return the storage of one of its directories, with the same options."""
