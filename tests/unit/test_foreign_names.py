@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs
 import pytest
 
 import pyhudi
@@ -145,6 +146,14 @@ def test_open_table_answers_version(table: pyhudi.HudiTable) -> None:
         TypeError, match=r"(?s)no argument 'version'.*mean 'as_of', with an instant"
     ):
         pyhudi.open_table(table.uri, version=3)  # type: ignore[call-arg]
+
+
+def test_open_table_answers_file_systems(table: pyhudi.HudiTable) -> None:
+    """Those of pyarrow and fsspec cannot write a file only if it is absent."""
+    with pytest.raises(
+        TypeError, match=r"(?s)no argument 'filesystem'.*mean 'storage_options', such"
+    ):
+        pyhudi.open_table(table.uri, filesystem=pyarrow.fs.LocalFileSystem())  # type: ignore[call-arg]
 
 
 def test_pandas_gets_types_with_nulls(tmp_path: Path) -> None:
