@@ -48,14 +48,6 @@ def canonical_rows(data: Any, columns: Sequence[str] | None = None) -> list[str]
     return [canonical(row) for row in encode_table(pa.table(data), columns)]
 
 
-def sorted_rows(data: Any) -> list[str]:
-    """The rows of any Arrow data as Python shows them.
-
-    A scan whose errors matter is given as its `to_arrow()`: a stream changes their kind.
-    """
-    return sorted(map(repr, pa.table(data).to_pylist()))
-
-
 def by_id(data: Any) -> list[dict[str, Any]]:
     """The rows of any Arrow data, in the order of their column `id`."""
     rows: list[dict[str, Any]] = pa.table(data).to_pylist()

@@ -20,7 +20,7 @@ from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import HistoryUnavailable, HudiError, MetadataTableWarning, TimelineMoved
 from pyhudi.storage.storage import Entry, Storage
-from tests.helpers.rows import sorted_rows
+from pyhudi.testing import comparable_rows
 from tests.helpers.tables import unpack
 from tests.sim.crash import Handle
 from tests.sim.states import Recorded, State, recorded
@@ -71,7 +71,7 @@ def change(storage: Storage, to: int) -> None:
 
 
 def rows(table: HudiTable, **how: Any) -> list[str]:
-    return sorted_rows(table.scan(**how).to_arrow())
+    return comparable_rows(table.scan(**how).to_arrow())
 
 
 def all_since_the_start(table: HudiTable) -> list[str]:

@@ -16,6 +16,7 @@ import pyhudi
 from pyhudi.clock import Clock
 from pyhudi.errors import CommitConflict, LockTimeout
 from pyhudi.storage.storage import Storage
+from pyhudi.testing import check_invariants
 from pyhudi.write import upsert
 from tests.sim.crash import CrashingStorage, Handle, leftovers, people
 from tests.sim.interrupting_storage import MeetingStorage, StandingClock
@@ -97,7 +98,7 @@ def assert_has(base: Path, wanted: dict[str, int], n: int) -> None:
     after = {**wanted, "k04": 5, "k11": 5}
     assert sorted((row["id"], row["v"]) for row in rows) == sorted(after.items()), f"change {n}"
     assert leftovers(base) == [], f"change {n}"
-    assert not pyhudi.open_table(str(base)).check(deep=True).findings, f"change {n}"
+    check_invariants(pyhudi.open_table(base))
 
 
 def test_concurrent_writer_at_each_step_loses_no_row(table: Path, tmp_path: Path) -> None:
@@ -167,4 +168,4 @@ def test_concurrent_processes_lose_no_row(tmp_path: Path, kind: Literal["cow", "
     rows = pyhudi.open_table(base).scan().to_arrow().to_pylist()
     assert {row["id"]: row["v"] for row in rows} == {**said, "shared": 4}
     assert len(rows) == 11
-    assert not pyhudi.open_table(base).check(deep=True).findings
+    check_invariants(pyhudi.open_table(base))

@@ -27,9 +27,9 @@ from pyhudi.errors import (
 )
 from pyhudi.query.change_reader import change_task, diff_task, pair_moved_rows
 from pyhudi.query.row_pairing import bucket_count
+from pyhudi.testing import comparable_rows
 from tests.helpers.appended_logs import appended_to, begun_in_a_log
 from tests.helpers.pending_compaction import request_compaction
-from tests.helpers.rows import sorted_rows
 from tests.helpers.table_builder import TableBuilder
 from tests.helpers.tables import GoldenTables, unpack
 from tests.unit.test_archiving_operation import OPTIONS
@@ -70,7 +70,9 @@ def test_change_tasks_travel_by_pickle(name: str, golden: GoldenTables) -> None:
     changes = open_golden(golden, name).changes()
     tasks = pickle.loads(pickle.dumps(changes.tasks))
     batches = [batch for task in tasks for batch in change_task(task)]
-    assert sorted_rows(pa.Table.from_batches(batches, changes.schema)) == sorted_rows(changes)
+    assert comparable_rows(pa.Table.from_batches(batches, changes.schema)) == comparable_rows(
+        changes
+    )
 
 
 @pytest.mark.parametrize("images", ["struct", "json"])
@@ -93,9 +95,11 @@ def test_changes_outputs_return_same_rows(golden: GoldenTables) -> None:
     pytest.importorskip("polars")
     changes = open_golden(golden, COW).changes(images="json")
     assert (
-        sorted_rows(changes.to_reader()) == sorted_rows(changes) == sorted_rows(changes.to_polars())
+        comparable_rows(changes.to_reader())
+        == comparable_rows(changes)
+        == comparable_rows(changes.to_polars())
     )
-    assert changes.count() == len(changes.to_pandas()) == len(sorted_rows(changes))
+    assert changes.count() == len(changes.to_pandas()) == len(comparable_rows(changes))
     with duckdb.connect() as connection:
         changes.to_duckdb(connection, "changes")
         assert connection.sql("SELECT count(*) FROM changes").fetchall() == [(changes.count(),)]
@@ -104,7 +108,7 @@ def test_changes_outputs_return_same_rows(golden: GoldenTables) -> None:
 def test_changes_are_equal_with_one_thread(golden: GoldenTables) -> None:
     base = golden.unpack(MOR)
     single = pyhudi.open_table(base, engine=LocalEngine(1))
-    assert sorted_rows(single.changes()) == sorted_rows(pyhudi.open_table(base).changes())
+    assert comparable_rows(single.changes()) == comparable_rows(pyhudi.open_table(base).changes())
 
 
 @pytest.mark.parametrize("moment", [None, "000", "earliest"])
@@ -174,7 +178,7 @@ def test_commits_that_are_archived_and_active_are_there(version: int, tmp_path: 
         table.upsert(valued(v))
     folder = tmp_path / "t" / table.config.layout.folder
     shutil.copytree(folder, tmp_path / "before")
-    expected = sorted_rows(table.changes())
+    expected = comparable_rows(table.changes())
     assert table.archive(min_commits=2, max_commits=3).instants
     with pytest.raises(HistoryUnavailable, match="archived"):
         table.changes().to_arrow()
@@ -182,7 +186,7 @@ def test_commits_that_are_archived_and_active_are_there(version: int, tmp_path: 
     shutil.copytree(tmp_path / "before", folder, dirs_exist_ok=True)
     again = pyhudi.open_table(table.uri)
     assert len(again.state.timeline.archive.commits()) > 2
-    assert sorted_rows(again.changes()) == expected
+    assert comparable_rows(again.changes()) == expected
 
 
 def test_changes_raise_for_hollow_commit(tmp_path: Path) -> None:
@@ -207,14 +211,14 @@ def test_changes_raise_for_hollow_commit(tmp_path: Path) -> None:
 def test_changes_read_table_that_was_copy_on_write(version: int, tmp_path: Path) -> None:
     table = captured(tmp_path / "t", version, "cow")
     table.upsert(valued(2))
-    before = sorted_rows(table.changes())
+    before = comparable_rows(table.changes())
     assert len(before) == 4
     properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     text = properties.read_text().replace("type=COPY_ON_WRITE", "type=MERGE_ON_READ")
     properties.write_text(text)
     table = pyhudi.open_table(table.uri)
     assert table.config.is_merge_on_read
-    assert sorted_rows(table.changes()) == before
+    assert comparable_rows(table.changes()) == before
     table.upsert(valued(3))
     table.compact()
     assert table.changes().to_arrow()["op"].to_pylist() == ["i", "i", "u", "u", "u", "u"]
@@ -400,7 +404,7 @@ def test_diff_compares_in_parts_above_memory_limit(name: str, golden: GoldenTabl
     whole = table.diff(times[0], times[-1])
     parts = replace(whole, buffer_bytes=100_000)
     assert len(parts.tasks) >= len(whole.tasks) > 0
-    assert sorted_rows(parts) == sorted_rows(whole)
+    assert comparable_rows(parts) == comparable_rows(whole)
 
 
 def test_moves_are_paired_in_parts_too(golden: GoldenTables) -> None:
@@ -413,7 +417,7 @@ def test_moves_are_paired_in_parts_too(golden: GoldenTables) -> None:
         pa.Table.from_batches(pair_moved_rows(one, held))
         for one, held in ((whole, 1 << 30), (parts, 1000))
     ]
-    assert len({tuple(sorted_rows(one.drop_columns("place"))) for one in found}) == 1
+    assert len({tuple(comparable_rows(one.drop_columns("place"))) for one in found}) == 1
 
 
 @pytest.mark.parametrize(("held", "count"), [(0, 1), (1, 1), (32, 1), (33, 2), (320, 10)])

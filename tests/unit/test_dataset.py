@@ -22,9 +22,9 @@ from pyarrow import acero
 
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.testing import comparable_rows
 from tests.helpers.engine_rows import CITIES, DAY, NOON, odd_table
 from tests.helpers.recording_engine import RecordingEngine
-from tests.helpers.rows import sorted_rows
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,9 @@ def test_dataset_filter_matches_pyarrow(
             rows = everything.filter(wanted)
         except pa.ArrowInvalid:
             continue  # values that pyarrow itself does not compare
-        assert sorted_rows(dataset.to_table(filter=wanted)) == sorted_rows(rows), str(wanted)
+        assert comparable_rows(dataset.to_table(filter=wanted)) == comparable_rows(rows), str(
+            wanted
+        )
 
 
 def test_columns_and_filters_go_into_the_scan(
@@ -171,7 +173,7 @@ def test_computed_columns_read_what_they_are_made_of(
 def test_filters_follow_one_another(dataset: pds.Dataset, everything: pa.Table) -> None:
     one, two = pc.field("n") > 5, pc.field("city") != "rome"
     found = dataset.filter(one).filter(two).to_table()
-    assert sorted_rows(found) == sorted_rows(everything.filter(one & two))
+    assert comparable_rows(found) == comparable_rows(everything.filter(one & two))
     with pytest.raises(SchemaMismatch, match="nope"):
         dataset.filter(pc.field("nope") > 1)
 
@@ -192,14 +194,14 @@ def test_dataset_supports_other_methods(dataset: pds.Dataset, everything: pa.Tab
     assert max(batch.num_rows for batch in dataset.to_batches(batch_size=7)) <= 7
     ordered = dataset.sort_by([("id", "descending")]).to_table()
     assert ordered["id"].to_pylist() == [f"k{n:02}" for n in reversed(range(60))]
-    assert sorted_rows(dataset.scanner().to_reader()) == sorted_rows(everything)
+    assert comparable_rows(dataset.scanner().to_reader()) == comparable_rows(everything)
 
 
 def test_dataset_written_copy_is_equal(
     dataset: pds.Dataset, everything: pa.Table, tmp_path: Path
 ) -> None:
     pds.write_dataset(dataset, tmp_path / "copy", format="parquet")
-    assert sorted_rows(pds.dataset(tmp_path / "copy").to_table()) == sorted_rows(everything)
+    assert comparable_rows(pds.dataset(tmp_path / "copy").to_table()) == comparable_rows(everything)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_dataset_limit_applies_before_filter(table: pyhudi.HudiTable) -> None:
     dataset = scan.to_dataset()
     assert dataset.count_rows() == 7
     found = dataset.to_table(columns=["id"], filter=wanted)
-    assert sorted_rows(found) == sorted_rows(first.filter(wanted).select(["id"]))
+    assert comparable_rows(found) == comparable_rows(first.filter(wanted).select(["id"]))
     assert [part.to_table().num_rows for part in dataset.get_fragments()] == [7]
 
 
@@ -248,11 +250,11 @@ def test_fragments_are_the_dataset_in_parts(dataset: pds.Dataset, everything: pa
     parts = list(dataset.get_fragments(filter=wanted))
     assert len(parts) == 2
     whole = [part.to_table() for part in parts]
-    assert sorted_rows(pa.concat_tables(whole)) == sorted_rows(
+    assert comparable_rows(pa.concat_tables(whole)) == comparable_rows(
         everything.filter(pc.field("city") != "rome")
     )
     found = [part.to_table(columns=["id"], filter=wanted) for part in parts]
-    assert sorted_rows(pa.concat_tables(found)) == sorted_rows(
+    assert comparable_rows(pa.concat_tables(found)) == comparable_rows(
         everything.filter(wanted).select(["id"])
     )
     kept = dataset.filter(pc.field("n") > 3).get_fragments()
@@ -359,10 +361,10 @@ FLOATS = [
 def test_floats_as_sql_has_them(table: pyhudi.HudiTable, wanted: pc.Expression, where: str) -> None:
     """Releases of DuckDB before 2.0, and DataFusion, leave such a comparison to the dataset."""
     dataset = table.scan().to_dataset(sql_floats=True)
-    rows = sorted_rows(dataset.to_table(filter=wanted))
-    assert rows == sorted_rows(table.scan(where=where))
+    rows = comparable_rows(dataset.to_table(filter=wanted))
+    assert rows == comparable_rows(table.scan(where=where))
     parts = dataset.filter(wanted).get_fragments()
-    assert sorted_rows(pa.concat_tables([part.to_table() for part in parts])) == rows
+    assert comparable_rows(pa.concat_tables([part.to_table() for part in parts])) == rows
 
 
 def test_filters_that_cannot_compare_floats_as_sql_does(table: pyhudi.HudiTable) -> None:

@@ -18,8 +18,8 @@ from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, Unsupported
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.schema.payloads import FieldMerge, Merger, _registered
 from pyhudi.schema.table_schema import schema_defaults
+from pyhudi.testing import comparable_rows
 from tests.helpers import log_bytes
-from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 
 STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
@@ -35,7 +35,7 @@ def custom(folder: Path, name: str = "v9_mor_commit_time") -> Path:
 
 
 def rows(base: Path) -> list[str]:
-    return sorted_rows(pyhudi.open_table(base).scan(columns=COLUMNS).to_arrow())
+    return comparable_rows(pyhudi.open_table(base).scan(columns=COLUMNS).to_arrow())
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ import pyhudi
 from pyhudi.clock import format_instant, parse_instant
 from pyhudi.errors import ConfigError, HistoryUnavailable, UnsupportedTableFeature
 from pyhudi.slices.read import read_task
+from pyhudi.testing import comparable_rows
 from tests.helpers.appended_logs import appended_to
 from tests.helpers.pending_compaction import request_compaction
 from tests.helpers.refused import REFUSED
-from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import GoldenTables, facts, names, unpack
 
 pytestmark = pytest.mark.in_parts
@@ -49,7 +49,7 @@ ANSWERING = [
 @pytest.mark.parametrize("name", ANSWERING)
 def test_incremental_whole_range_is_snapshot(name: str, golden: GoldenTables) -> None:
     table = opened(golden, name)
-    assert sorted_rows(table.incremental(meta_fields=True)) == sorted_rows(
+    assert comparable_rows(table.incremental(meta_fields=True)) == comparable_rows(
         table.scan(meta_fields=True)
     )
     for earliest in ("earliest", "000", "00000000000000000"):
@@ -71,7 +71,7 @@ def test_bounds_take_other_forms_of_time(golden: GoldenTables) -> None:
     for time in (first["requested"], first["completed"]):
         text = f"{time[:4]}-{time[4:6]}-{time[6:8]}T{time[8:10]}:{time[10:12]}:{time[12:14]}"
         scan = table.incremental(f"{text}.{time[14:]}Z")
-        assert sorted_rows(scan) == sorted_rows(table.incremental(first["completed"]))
+        assert comparable_rows(scan) == comparable_rows(table.incremental(first["completed"]))
     with pytest.raises(ConfigError, match="is not a time"):
         table.incremental("recently")
 
@@ -150,7 +150,7 @@ class TestHollowCommits:
         with pytest.raises(HistoryUnavailable, match="incomplete"):
             scan.to_arrow()
         blocked = table.incremental(hollow_commits="block")
-        assert sorted_rows(blocked) == sorted_rows(table.scan(as_of=second["requested"]))
+        assert comparable_rows(blocked) == comparable_rows(table.scan(as_of=second["requested"]))
 
     def test_do_not_matter_to_ranges_of_completion_times(self, tmp_path: Path) -> None:
         base = unpack("v6_cow_inflight", tmp_path)
@@ -171,7 +171,7 @@ class TestHollowCommits:
 
     def test_are_no_matter_from_version_8_on(self, golden: GoldenTables) -> None:
         table = opened(golden, "v8_mor_inflight")
-        assert sorted_rows(table.incremental()) == sorted_rows(table.scan())
+        assert comparable_rows(table.incremental()) == comparable_rows(table.scan())
 
     def test_want_a_known_policy(self, golden: GoldenTables) -> None:
         table = opened(golden, "v6_cow_inflight")
@@ -197,7 +197,7 @@ class TestHistoryThatIsGone:
         current = table.scan(
             meta_fields=True, where=[(COMMIT_TIME, "=", second["requested"])]
         ).to_arrow()
-        assert sorted_rows(found) == sorted_rows(current)
+        assert comparable_rows(found) == comparable_rows(current)
         assert found.num_rows > 0
 
     def test_is_told_of_where_hudi_is_silent(self, golden: GoldenTables) -> None:
@@ -241,10 +241,10 @@ def test_incremental_ignores_clustering_after_range(version: Any, tmp_path: Path
     table.insert(rows[3])
     time = "completed" if version >= 8 else "requested"
     start, end = (commits(table)[at][time] for at in (0, -1))
-    before = sorted_rows(table.incremental(start, end, meta_fields=False))
+    before = comparable_rows(table.incremental(start, end, meta_fields=False))
     assert len(before) == 3
     assert table.cluster(schedule=False).instants
-    assert sorted_rows(table.incremental(start, end)) == before
+    assert comparable_rows(table.incremental(start, end)) == before
     assert table.incremental(end).count() == 0
 
 

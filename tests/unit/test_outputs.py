@@ -16,9 +16,9 @@ import pytest
 
 import pyhudi
 from pyhudi.errors import ConfigError, CorruptTable
+from pyhudi.testing import comparable_rows
 from tests.helpers.engine_rows import odd_rows, odd_table
 from tests.helpers.recording_engine import RecordingEngine
-from tests.helpers.rows import sorted_rows
 
 NO_METADATA = {"hoodie.metadata.enable": "false"}
 
@@ -43,7 +43,7 @@ def test_pandas_types_can_be_chosen(table: pyhudi.HudiTable) -> None:
     assert nullable["n"].dtype == pd.Int32Dtype()
     arrow = scan.to_pandas(dtype_backend="pyarrow")
     assert {kind.pyarrow_dtype for kind in arrow.dtypes} == set(scan.schema.types)
-    assert sorted_rows(pa.Table.from_pandas(arrow)) == sorted_rows(scan)
+    assert comparable_rows(pa.Table.from_pandas(arrow)) == comparable_rows(scan)
     assert scan.to_pandas(date_as_object=False)["day"].dtype.kind == "M"
 
 
@@ -75,7 +75,7 @@ def test_scan_streams_read_again(table: pyhudi.HudiTable, engine: RecordingEngin
     scan = table.scan(columns=["id"])
     engine.forget()
     streams = [pa.RecordBatchReader.from_stream(scan) for _ in range(2)]
-    assert sorted_rows(streams[0].read_all()) == sorted_rows(streams[1].read_all())
+    assert comparable_rows(streams[0].read_all()) == comparable_rows(streams[1].read_all())
     assert engine.partitions == ["lisbon", "lisbon", "osaka", "osaka", "rome", "rome"]
     with pytest.raises(StopIteration):
         streams[0].read_next_batch()

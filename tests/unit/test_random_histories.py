@@ -1,4 +1,4 @@
-"""Random histories that pyhudi writes alone, beside a model: rows after each step, and `check`.
+"""Random histories that pyhudi writes alone, beside a model: rows and invariants after each step.
 
 `tests/compat` has those that Apache Hudi writes to in turn.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import pyhudi
+from pyhudi.testing import check_invariants
 from tests.helpers.changed_history import ChangedHistory
 from tests.helpers.differential import Model, Setting, Step, in_order
 from tests.helpers.history import History
@@ -51,7 +52,7 @@ class OwnHistory(History):
             steps.append(self.take("pyhudi"))
             table = pyhudi.open_table(self._table)
             assert in_order(table.scan().to_arrow().to_pylist()) == self.model.sorted(), steps
-            assert [one for one in table.check(deep=True) if one.severity == "error"] == [], steps
+            check_invariants(table)
 
 
 @pytest.mark.parametrize(("setting", "seed"), HISTORIES, ids=str)

@@ -17,11 +17,11 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, HistoryUnavailable, LockTimeout
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
+from pyhudi.testing import comparable_rows
 from pyhudi.timeline import Timeline, instant_files, serde
 from pyhudi.txn import savepoint
 from pyhudi.write.write_context import open_for_change
 from tests.helpers.pairwise import pairwise
-from tests.helpers.rows import sorted_rows
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed
 
@@ -204,7 +204,7 @@ def cleaned_past(table: HudiTable) -> tuple[str, Any, list[str]]:
     """A saved commit, its rows, and the commits beside it: a clean has passed them all."""
     before = table.upsert(people(range(1, 3), 3)).instant
     saved = table.upsert(people(range(3), 4)).instant
-    rows = sorted_rows(table)
+    rows = comparable_rows(table)
     table.savepoint(instant=saved)
     after = table.upsert(people(range(2), 5)).instant
     for v in (6, 7):
@@ -219,8 +219,8 @@ def cleaned_past(table: HudiTable) -> tuple[str, Any, list[str]]:
 def test_savepoint_is_readable_after_cleans(version: int, kind: str, tmp_path: Path) -> None:
     table = made(tmp_path / "t", version, kind)
     saved, rows, others = cleaned_past(table)
-    assert sorted_rows(table.scan(as_of=saved)) == rows
-    assert sorted_rows(pyhudi.open_table(table.uri, as_of=saved)) == rows
+    assert comparable_rows(table.scan(as_of=saved)) == rows
+    assert comparable_rows(pyhudi.open_table(table.uri, as_of=saved)) == rows
     last = table.inspect.commits()["requested"].to_pylist()[-1]
     assert {row["before"]["v"] for row in table.diff(saved, last).to_arrow().to_pylist()} == {1, 4}
     for other in others:

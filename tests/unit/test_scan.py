@@ -17,7 +17,7 @@ from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, Unsupported
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.slices.partition_values import partition_filter, path_values
 from pyhudi.slices.read import read_task
-from tests.helpers.rows import sorted_rows
+from pyhudi.testing import comparable_rows
 from tests.helpers.tables import GoldenTables, unpack
 
 PARTITIONED = "v9_mor_log_compaction"
@@ -58,7 +58,7 @@ def test_scan_filter_equals_filtering_all_rows(name: str, golden: GoldenTables) 
             filters = [(column, op, given)]
             expression = parse_where(filters, everything.schema).expression
             scan = table.scan(where=filters, meta_fields=True)
-            assert sorted_rows(scan) == sorted_rows(everything.filter(expression)), filters
+            assert comparable_rows(scan) == comparable_rows(everything.filter(expression)), filters
 
 
 def test_partitions_that_cannot_match_are_not_planned(golden: GoldenTables) -> None:
@@ -155,7 +155,7 @@ def test_count_of_base_files_reads_no_rows(
 
 def test_scan_reads_partition_column_alone(golden: GoldenTables) -> None:
     table = open_golden(golden)
-    assert sorted_rows(table.scan(columns=["city"])) == sorted_rows(
+    assert comparable_rows(table.scan(columns=["city"])) == comparable_rows(
         table.scan().to_arrow().select(["city"])
     )
 
@@ -169,7 +169,7 @@ def test_tasks_travel_by_pickle(golden: GoldenTables) -> None:
     scan = open_golden(golden).scan(where="age > 20", columns=["id"])
     tasks = pickle.loads(pickle.dumps(scan.tasks))
     batches = [batch for task in tasks for batch in read_task(task)]
-    assert sorted_rows(pa.Table.from_batches(batches, scan.schema)) == sorted_rows(scan)
+    assert comparable_rows(pa.Table.from_batches(batches, scan.schema)) == comparable_rows(scan)
 
 
 def test_scan_outputs_return_same_rows(golden: GoldenTables) -> None:
@@ -177,10 +177,10 @@ def test_scan_outputs_return_same_rows(golden: GoldenTables) -> None:
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
     scan = open_golden(golden).scan(columns=["id", "age"])
-    expected = sorted_rows(scan)
-    assert sorted_rows(scan.to_reader()) == expected
-    assert sorted_rows(scan.to_polars()) == expected
-    assert sorted_rows(pa.Table.from_pandas(scan.to_pandas(), scan.schema)) == expected
+    expected = comparable_rows(scan)
+    assert comparable_rows(scan.to_reader()) == expected
+    assert comparable_rows(scan.to_polars()) == expected
+    assert comparable_rows(pa.Table.from_pandas(scan.to_pandas(), scan.schema)) == expected
     with duckdb.connect() as connection:
         scan.to_duckdb(connection, "hudi")
         for _ in range(2):

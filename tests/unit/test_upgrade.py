@@ -24,7 +24,7 @@ from pyhudi.errors import (
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.storage.storage import Storage
-from tests.helpers.rows import sorted_rows
+from pyhudi.testing import comparable_rows
 from tests.helpers.tables import unpack
 
 TABLES = [
@@ -60,18 +60,18 @@ def change(table: HudiTable, to: int, *, dry_run: bool = False) -> object:
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_and_commits_stay(name: str, to: int, tmp_path: Path) -> None:
     table = pyhudi.open_table(unpack(name, tmp_path))
-    before = sorted_rows(table.scan().to_arrow())
+    before = comparable_rows(table.scan().to_arrow())
     commits = set(table.inspect.commits()["requested"].to_pylist())
     archived = table.inspect.timeline(archived=True).num_rows > table.inspect.timeline().num_rows
     if to < 8 <= table.version and archived:
         with pytest.raises(UnsupportedTableFeature, match="archived timeline"):
             change(table, to)
-        assert sorted_rows(pyhudi.open_table(table.uri).scan().to_arrow()) == before
+        assert comparable_rows(pyhudi.open_table(table.uri).scan().to_arrow()) == before
         return
     change(table, to)
     after = pyhudi.open_table(table.uri)
     assert after.version == to
-    assert sorted_rows(after.scan().to_arrow()) == before
+    assert comparable_rows(after.scan().to_arrow()) == before
     assert set(after.inspect.commits()["requested"].to_pylist()) >= commits
     assert after.inspect.timeline(archived=True).num_rows >= len(commits)
 
