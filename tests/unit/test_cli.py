@@ -996,3 +996,14 @@ def test_create_takes_merge_rules(tmp_path: Path, run: Run) -> None:
             "create", tmp_path / "u", "--schema", columns, "-k", "id", "--merge-rule", wrong
         )
         assert failed.code != 0
+
+
+def test_create_takes_constraints(tmp_path: Path, run: Run) -> None:
+    columns, where = "id string, low long", tmp_path / "t"
+    create = ("create", where, "--schema", columns, "-k", "id", "--constraint", "low=low >= 0")
+    assert run(*create).code == 0
+    assert pyhudi.open_table(where).constraints == {"low": "low >= 0"}
+    assert "low >= 0" in run("show", where).out
+    wrong = run("create", tmp_path / "u", "--schema", columns, "-k", "id", "--constraint", "low")
+    assert wrong.code != 0
+    assert "give each name once" in " ".join(wrong.err.split())

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pyhudi.cli.arguments import (
+    Constraints,
     CreateMode,
     Delimiter,
     DryRun,
@@ -57,6 +58,7 @@ def create(
     version: Version = 9,
     index: Index = None,
     merge_rules: MergeRules = None,
+    constraints: Constraints = None,
     mode: Mode = CreateMode.error,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
@@ -87,6 +89,7 @@ def create(
         index=index,
         mode=mode,
         merge_rules=merge_rules or (),
+        constraints=constraints or (),
     )
     outcome = "found" if mode is CreateMode.ignore else "created"
     message = f"{outcome} table {created.name} at {created.uri}"

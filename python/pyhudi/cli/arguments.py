@@ -232,6 +232,14 @@ MergeRules = Annotated[
         help="Combine a column's values, such as clicks=sum; repeat it for other columns.",
     ),
 ]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--constraint",
+        metavar="NAME=CONDITION",
+        help="A SQL condition that rows must satisfy; repeat it for other conditions.",
+    ),
+]
 Type = Annotated[
     TableType, typer.Option("--type", help="Table type: copy-on-write or merge-on-read.")
 ]
@@ -261,6 +269,7 @@ def new_table(
     index: str | None,
     mode: CreateMode = CreateMode.error,
     merge_rules: Sequence[str] = (),
+    constraints: Sequence[str] = (),
     fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
     """Create a table without rows, or with those that `fill` writes into it.
@@ -282,6 +291,7 @@ def new_table(
         index=index,
         mode=mode.value,
         merge_rules=_merge_rules(merge_rules),
+        constraints=_constraints(constraints),
         options=call.options,
         storage_options=call.storage_options,
     )
@@ -295,6 +305,17 @@ def check_key(key: str | None, *, no_key: bool) -> None:
         from pyhudi.config.argument_checks import missing_key  # noqa: PLC0415 - it needs pyarrow
 
         raise missing_key("--key id", "--no-key")
+
+
+def _constraints(pairs: Sequence[str]) -> dict[str, str]:
+    constraints: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, condition = pair.partition("=")
+        if not equals or not condition.strip() or name in constraints:
+            msg = f"--constraint is {pair!r}; give each name once, as 'positive=fare >= 0'"
+            raise typer.BadParameter(msg)
+        constraints[name] = condition
+    return constraints
 
 
 def _merge_rules(pairs: Sequence[str]) -> dict[str, str]:
