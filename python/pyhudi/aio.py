@@ -265,6 +265,8 @@ class AsyncTable:
     delete_keys = _of_table(HudiTable.delete_keys)
     delete_partitions = _of_table(HudiTable.delete_partitions)
     set_properties = _of_table(HudiTable.set_properties)
+    add_constraint = _of_table(HudiTable.add_constraint)
+    drop_constraint = _of_table(HudiTable.drop_constraint)
     create_index = _of_table(HudiTable.create_index)
     drop_index = _of_table(HudiTable.drop_index)
 

@@ -39,8 +39,8 @@ _READ: Equivalents = {
         "join",
         "agg",
     ): ("Read the rows into a library that does it, for example by table.scan().to_polars_lazy()."),
-    ("sql", "query", "register", "createOrReplaceTempView", "createTempView"): (
-        'Write table.scan().to_duckdb(connection, "t"), then query t with DuckDB.'
+    ("query", "register", "createOrReplaceTempView", "createTempView"): (
+        'Write table.sql("SELECT ... FROM t").'
     ),
     ("to_parquet", "write_parquet", "to_csv", "write_csv", "to_json", "sink_parquet"): (
         "Write {rows}.to_arrow() with pyarrow, or run `pyhudi export`."
@@ -72,7 +72,7 @@ _TABLE: Equivalents = {
         "Write table.insert(rows), or table.upsert(rows) to replace rows that have the same key."
     ),
     ("merge_insert",): "Write table.upsert(rows), or table.merge(rows).",
-    ("new_batch_write_builder", "new_stream_write_builder", "transaction"): (
+    ("new_batch_write_builder", "new_stream_write_builder"): (
         "Write table.upsert(rows), or table.writer() for many small batches."
     ),
     ("dynamic_partition_overwrite", "insert_overwrite"): (

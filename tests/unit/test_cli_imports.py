@@ -46,7 +46,7 @@ def test_inspecting_imports_no_slow_library(command: str, table: str) -> None:
     # Before release 18, pyarrow needs numpy.
     allowed = {"numpy"} if int(pa.__version__.split(".")[0]) < 18 else set()
     assert not modules & (set(SLOW) - allowed)
-    assert own(modules) <= 95
+    assert own(modules) <= 96
 
 
 def test_help_imports_neither_pyarrow_nor_tables() -> None:
@@ -61,7 +61,7 @@ def test_open_table_imports_no_slow_library(table: str) -> None:
     )
     modules = imports(code, table)
     assert not modules & (set(SLOW) - {"numpy"})
-    assert own(modules) <= 75
+    assert own(modules) <= 76
 
 
 def test_application_has_all_commands() -> None:

@@ -8,6 +8,7 @@ with the old properties notices their change at its commit, and runs again.
 from __future__ import annotations
 
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.constraints import format_constraints, read_constraints
 from pyhudi.config.formatting import count_text
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.property_names import CONSTRAINTS
@@ -21,8 +22,6 @@ from pyhudi.schema.constraints import (
     Constraint,
     build_constraint,
     check_merge_mode,
-    format_constraints,
-    read_constraints,
 )
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock

@@ -26,6 +26,7 @@ from pyhudi.clock import Clock, SystemClock, parse_zone
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
 from pyhudi.config.column_rules import MERGE_RULES, choose_rules, format_rules
+from pyhudi.config.constraints import format_constraints
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS, MODE
 from pyhudi.config.merge_mode import (
@@ -65,7 +66,6 @@ from pyhudi.schema.column_rules import check_rules
 from pyhudi.schema.constraints import (
     build_constraint,
     check_merge_mode,
-    format_constraints,
     row_rules,
 )
 from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec

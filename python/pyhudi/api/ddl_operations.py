@@ -89,7 +89,7 @@ class DdlOperations(TableHandle):
     @property
     def constraints(self) -> Mapping[str, str]:
         """The SQL conditions that writers of pyhudi check, by name."""
-        from pyhudi.schema.constraints import read_constraints  # noqa: PLC0415 - not needed for reading
+        from pyhudi.config.constraints import read_constraints  # noqa: PLC0415 - not needed for reading
 
         return read_constraints(self.config)
 

@@ -9,7 +9,6 @@ import typer
 
 from pyhudi.cli.arguments import AsOf, Location
 from pyhudi.cli.command import FINDINGS, Call, CommandFunction
-from pyhudi.schema.constraints import read_constraints
 
 if TYPE_CHECKING:  # Help needs none of it.
     import pyarrow as pa
@@ -46,7 +45,7 @@ def show(
         "merge_mode": config.merge.mode,
         **({"merge_rules": rules} if rules else {}),
         "change_data_capture": config.cdc_enabled,
-        **({"constraints": constraints} if (constraints := read_constraints(config)) else {}),
+        **({"constraints": opened.constraints} if opened.constraints else {}),
         "metadata_partitions": config.metadata_partitions,
         "commits": commits.num_rows,
         "last_commit": last[0] if last else None,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyhudi.cli.plain_grid import MAX_WIDTH, plain_grid
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
-from pyhudi.txn.result import WriteResult
 
 if TYPE_CHECKING:  # Help needs none of it, JSON not all.
     import pyarrow as pa
@@ -121,7 +120,7 @@ class Printer:
     def result(self, result: Any) -> None:
         """Print the result of a method; empty fields are omitted for people."""
         values = {field.name: getattr(result, field.name) for field in fields(result)}
-        if isinstance(result, WriteResult) and result.committed:
+        if getattr(result, "committed", False):
             values["position"] = result.position
         if self.json:
             self.print_properties(values)

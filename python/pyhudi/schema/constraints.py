@@ -7,18 +7,16 @@ them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.constraints import read_constraints
 from pyhudi.config.formatting import count_text
 from pyhudi.config.property_names import CONSTRAINTS
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import ConfigError, ConstraintViolation, CorruptTable, UnsupportedTableFeature
+from pyhudi.errors import ConfigError, ConstraintViolation, UnsupportedTableFeature
 from pyhudi.input.row_rules import RowRules
 from pyhudi.schema.delete_field import find_delete_markers
 from pyhudi.schema.payloads import merges_batches_like_commits
@@ -85,30 +83,6 @@ def row_rules(config: TableConfig, schema: pa.Schema, *, null_elements: bool) ->
     )
     merge = config.merge
     return ConstrainedRows(null_elements, constraints, (merge.delete_field, merge.delete_marker))
-
-
-def read_constraints(config: TableConfig) -> Mapping[str, str]:
-    """Return the conditions of a table's constraints by name.
-
-    Raises `CorruptTable` if the property is not what pyhudi writes.
-    """
-    text = config.properties.get(CONSTRAINTS)
-    if text is None:
-        return {}
-    try:
-        conditions: Any = json.loads(text)
-    except ValueError:
-        conditions = None
-    if not isinstance(conditions, dict) or not all(
-        isinstance(condition, str) for condition in conditions.values()
-    ):
-        raise CorruptTable(f"hoodie.properties: {CONSTRAINTS} is not a JSON object of strings")
-    return conditions
-
-
-def format_constraints(conditions: Mapping[str, str]) -> str:
-    """Return the value of the property."""
-    return json.dumps(dict(conditions), ensure_ascii=True, sort_keys=True)
 
 
 def build_constraint(name: str, condition: object, schema: pa.Schema) -> Constraint:

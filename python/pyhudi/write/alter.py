@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.constraints import read_constraints
 from pyhudi.config.property_names import CONSTRAINTS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
@@ -22,7 +23,7 @@ from pyhudi.schema.alter_changes import Change, ChangeType, Drop, Rename
 from pyhudi.schema.column_rules import check_changes
 from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.commit_schema import NOT_STORED, first_history, tree_of
-from pyhudi.schema.constraints import build_constraint, read_constraints
+from pyhudi.schema.constraints import build_constraint
 from pyhudi.schema.internal_schema import SchemaHistory
 from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.txn.result import WriteResult
