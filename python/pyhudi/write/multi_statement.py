@@ -25,10 +25,8 @@ from pyhudi.index.duplicate_keys import (
 )
 from pyhudi.input.conform import data_schema
 from pyhudi.query.dml_rows import set_new_values
-from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import filter_rows
-from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.slices.tagged_rows import row_numbers
 from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.table.scan_columns import scan_schema, text_columns
@@ -39,9 +37,9 @@ from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.staged_changes import StagedChanges
-from pyhudi.write.update_delete import check_changes, current_groups
+from pyhudi.write.update_delete import check_changes, current_groups, plan_filter
 from pyhudi.write.upsert import open_write, with_count_kept_in_partition
-from pyhudi.write.write_context import WritableTable, WriteContext, retry_if_stale
+from pyhudi.write.write_context import WritableTable, WriteContext
 
 
 class Statement(Protocol):
@@ -134,7 +132,7 @@ class Delete:
 
     def check(self, context: WriteContext) -> None:
         """See `Statement`."""
-        _plan(context, self.where, (RECORD_KEY, PARTITION_PATH))
+        plan_filter(context, self.where, (RECORD_KEY, PARTITION_PATH))
 
     def run(self, changes: StagedChanges) -> CommitCheck:
         """See `Statement`."""
@@ -154,7 +152,7 @@ class Update:
     def check(self, context: WriteContext) -> None:
         """See `Statement`."""
         check_changes(context, self.values)
-        _plan(context, self.where, (RECORD_KEY, PARTITION_PATH))
+        plan_filter(context, self.where, (RECORD_KEY, PARTITION_PATH))
 
     def run(self, changes: StagedChanges) -> CommitCheck:
         """See `Statement`."""
@@ -212,17 +210,12 @@ def _check_distinct(context: WriteContext, rows: pa.Table) -> None:
         raise SchemaMismatch(msg, hint="Write one row of each key in a transaction.")
 
 
-def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
-    with retry_if_stale():
-        return plan_select(context.table, where, columns, context.task_memory, context.virtual_keys)
-
-
 def _matching_rows(
     changes: StagedChanges, where: Any, columns: tuple[str, ...]
 ) -> list[tuple[pa.Table, FileGroup]]:
     """Return the rows of the snapshot that match a filter, without changed rows, by file group."""
     context = changes.context
-    tasks = _plan(context, where, columns)
+    tasks = plan_filter(context, where, columns)
     groups = current_groups(context, [task.slice for task in tasks])
     source = duplicate_key_source(context)
     found = []

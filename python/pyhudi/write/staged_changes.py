@@ -238,13 +238,7 @@ class StagedChanges:
 
     def _unique_identities(self) -> pa.Array[Any]:
         identities = self._identity(self._rows)
-        counts = pc.value_counts(identities)
-        repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-        if len(repeated):
-            key = self._rows.column(RECORD_KEY)[
-                pc.index(identities, repeated.field("values")[0]).as_py()
-            ]
-            raise duplicate_keys_error(f"the table has duplicates of the key {key.as_py()!r}")
+        _check_unique(identities, self._rows)
         return identities
 
     def _merge_staged(self, rows: pa.Table, at: pa.Array[Any]) -> None:
@@ -277,11 +271,7 @@ class StagedChanges:
         none = pa.repeat(pa.scalar(value=False), rows.num_rows)
         result = tagging.tag_upsert(context, rows, none)
         tagged = result.tagged
-        if len(tagged.rows.unique()) < len(tagged.rows):
-            counts = pc.value_counts(tagged.rows)
-            row = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0].as_py()
-            key = rows.column(RECORD_KEY)[row].as_py()
-            raise duplicate_keys_error(f"the table has duplicates of the key {key!r}")
+        _check_unique(tagged.rows, rows.take(tagged.rows))
         self.kept_in_partition += tagging.count_kept_in_partition(context, rows, none, result)
         groups = _native.scatter(
             tagged.rows, self._numbers_of(result, tagged.groups), rows.num_rows
@@ -362,12 +352,7 @@ class StagedChanges:
             read_key_rows, tasks, stage=TAG_STAGE, label="read stored rows"
         )
         stored = pa.concat_tables([self.schema.empty_table(), *map(self._in_schema, tables)])
-        identities = self._identity(stored)
-        if len(identities.unique()) < len(identities):
-            counts = pc.value_counts(identities)
-            value = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")[0]
-            key = stored.column(RECORD_KEY)[pc.index(identities, value).as_py()].as_py()
-            raise duplicate_keys_error(f"the table has duplicates of the key {key!r}")
+        _check_unique(self._identity(stored), stored)
         return stored
 
     def _winners(self, older: pa.Table, newer: pa.Table) -> pa.Table:
@@ -410,6 +395,16 @@ class StagedChanges:
 
     def _in_schema(self, rows: pa.Table) -> pa.Table:
         return rows.select(self.schema.names).cast(self.schema)
+
+
+def _check_unique(identities: pa.Array[Any], rows: pa.Table) -> None:
+    """Raise `SchemaMismatch` naming a key with several rows. identities: of the rows."""
+    counts = pc.value_counts(identities)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(repeated):
+        at = pc.index(identities, repeated.field("values")[0]).as_py()
+        key = rows.column(RECORD_KEY)[at].as_py()
+        raise duplicate_keys_error(f"the table has duplicates of the key {key!r}")
 
 
 def _repeat(number: int, count: int) -> pa.Array[Any]:

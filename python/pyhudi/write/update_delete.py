@@ -67,7 +67,7 @@ def delete(
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "delete", appends=False)
-    tasks = _plan(context, where, (RECORD_KEY,))
+    tasks = plan_filter(context, where, (RECORD_KEY,))
     source = duplicate_key_source(context)
     task_bytes = None if max_key_bytes is None else max_key_bytes // max(len(tasks), 1)
     finds = [FindTask(task, source, task_bytes) for task in tasks]
@@ -113,7 +113,7 @@ def update(
     check_appends(context, "update", appends=False)
     values = check_changes(context, changes)
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
-    tasks = _plan(context, where, columns)
+    tasks = plan_filter(context, where, columns)
     source = duplicate_key_source(context)
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
@@ -130,7 +130,8 @@ def update(
     return write(assigned, UPSERT, commit_checks=[check_filter_finds_nothing(context, where)])
 
 
-def _plan(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
+def plan_filter(context: WriteContext, where: Any, columns: tuple[str, ...]) -> list[ReadTask]:
+    """Return the tasks that read the rows of a filter. Raises as `plan_select` does."""
     with retry_if_stale():
         return plan_select(context.table, where, columns, context.task_memory, context.virtual_keys)
 
