@@ -131,6 +131,7 @@ def soak(
             return process, Path(told)
 
         processes = [start(number) for number in range(writers + readers)]
+        wait_for_lines([lines for _, lines in processes])
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(chance.uniform(0.3, 1.5))
@@ -148,6 +149,13 @@ def soak(
         told = [line for file in lines.iterdir() for line in file.read_text().splitlines()]
     judge(uri, how, [json.loads(line) for line in told if line.endswith("}")], result)
     return result
+
+
+def wait_for_lines(files: list[Path], seconds: float = 120) -> None:
+    """Wait until each process has written a line: on a busy machine they start slowly."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not all(file.exists() for file in files):
+        time.sleep(0.1)
 
 
 def kill(process: Any) -> None:

@@ -200,9 +200,9 @@ def test_shards_divide_file_groups(
     table.upsert(ROWS.rows(["rome0", "bonn1"], v=1, city=lambda name: name[:4]))
     for changes in (False, True):
         whole = drain(table, "earliest", changes=changes)
-        parts = [drain(table, "earliest", shard=(n, 3), changes=changes) for n in range(3)]
-        for number, part in enumerate(parts):
-            assert part == [] or len(part) < len(whole), number
+        # File groups have random names: in 16 shards they are hardly ever in the same one.
+        parts = [drain(table, "earliest", shard=(n, 16), changes=changes) for n in range(16)]
+        assert sum(part != [] for part in parts) > 1
         expected, rows = (
             Counter(str(row) for batch in batches for row in batch.to_arrow().to_pylist())
             for batches in (whole, [batch for part in parts for batch in part])
