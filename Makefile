@@ -38,6 +38,7 @@ PYTEST_ARGS ?=
 TEST_PROCESSES ?= 2
 PYTHON_TESTS := not jvm and not s3 and not hdfs
 MODEL_EXAMPLES ?= 5000
+MACHINE_EXAMPLES ?= 500
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
 SOAK_SECONDS ?= 600
@@ -121,6 +122,11 @@ test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## 
 test-model-long: $(STAMPS)/native ## merging compared with the slow model, over MODEL_EXAMPLES (5000) new histories
 	PYHUDI_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 0 \
 	  tests/unit/test_merge_model.py $(PYTEST_ARGS)
+
+.PHONY: test-operations-long
+test-operations-long: $(STAMPS)/native ## all operations in random order beside the model: MACHINE_EXAMPLES (500) tables, 40 operations each
+	PYHUDI_MACHINE_EXAMPLES=$(MACHINE_EXAMPLES) PYHUDI_MACHINE_STEPS=40 $(BIN)/python -m pytest -q --timeout 0 \
+	  tests/unit/test_operations_machine.py $(PYTEST_ARGS)
 
 .PHONY: test-differential-long
 test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi write in turn, DIFFERENTIAL_STEPS (200) steps per table

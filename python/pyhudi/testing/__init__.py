@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         Update,
         Upsert,
     )
-    from pyhudi.testing.strategies import History, histories, rows, schemas, tables
+    from pyhudi.testing.strategies import (
+        History,
+        histories,
+        next_operation,
+        rows,
+        schemas,
+        tables,
+    )
     from pyhudi.testing.table_layout import TableLayout
     from pyhudi.testing.table_model import TableModel
     from pyhudi.testing.temporary_tables import temporary_table
@@ -52,6 +59,7 @@ __all__ = [
     "comparable_rows",
     "failing_table",
     "histories",
+    "next_operation",
     "rows",
     "schemas",
     "tables",
@@ -77,6 +85,7 @@ _MODULES = {
     "check_invariants": "invariants",
     "failing_table": "failing_storage",
     "histories": "strategies",
+    "next_operation": "strategies",
     "rows": "strategies",
     "schemas": "strategies",
     "comparable_rows": "comparison",

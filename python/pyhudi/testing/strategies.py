@@ -267,13 +267,35 @@ def histories(
     if table is None or isinstance(table, st.SearchStrategy):
         table = draw(tables() if table is None else table)
     model = TableModel(table)
-    operations: list[Operation] = []
+    made: list[Operation] = []
     for number in range(draw(st.integers(1, max_operations))):
-        kinds = ("upsert",) if number == 0 else _kinds(table, services=services)
-        operation = _operation(draw, model, draw(st.sampled_from(kinds)))
+        operation = draw(next_operation(model, services=services) if number else _upserts(model))
         model.apply(operation)
-        operations.append(operation)
-    return History(table, tuple(operations))
+        made.append(operation)
+    return History(table, tuple(made))
+
+
+@st.composite
+def next_operation(draw: st.DrawFn, model: TableModel, *, services: bool = True) -> Operation:
+    """Return operations that a table in the state of a model accepts.
+
+    For a state machine of your own: draw an operation, run it, apply it to the model.
+
+    Args:
+        draw: given by Hypothesis.
+        model: the model, which knows the result of each operation.
+        services: False for operations that change rows only.
+
+    Returns:
+        A strategy for operations.
+    """
+    kinds = _kinds(model.layout, services=services)
+    return _operation(draw, model, draw(st.sampled_from(kinds)))
+
+
+@st.composite
+def _upserts(draw: st.DrawFn, model: TableModel) -> Operation:
+    return _operation(draw, model, "upsert")
 
 
 def _kinds(table: TableLayout, *, services: bool) -> Sequence[str]:
