@@ -42,6 +42,7 @@ MACHINE_EXAMPLES ?= 500
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
 SOAK_SECONDS ?= 600
+FAULTS ?= 1
 CLUSTER_SECONDS ?= 600
 SEEDS ?= 5000
 FIRST_SEED ?= 0
@@ -104,6 +105,12 @@ test-fast: lint test-rust stubs test-python ## tests that need neither a JVM nor
 .PHONY: test-rust
 test-rust: $(STAMPS)/develop ## Rust tests
 	cargo test --locked --workspace
+	cargo test --locked --manifest-path models/Cargo.toml
+
+.PHONY: check-protocol
+check-protocol: ## all states of the model of the commit protocol, with FAULTS (1) crashes or stalls, and what goes wrong without each rule
+	cargo run --quiet --locked --manifest-path models/Cargo.toml -- mutations
+	cargo run --quiet --locked --manifest-path models/Cargo.toml -- check all $(FAULTS)
 
 .PHONY: test-python
 test-python: $(STAMPS)/native ## Python tests that need no JVM
@@ -299,6 +306,7 @@ lint-python: $(STAMPS)/develop
 lint-rust: $(STAMPS)/develop
 	cargo fmt --all --check
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
+	cargo fmt --manifest-path models/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 .PHONY: stubs
