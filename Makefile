@@ -180,7 +180,7 @@ test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by
 	.venv-engines/bin/python -m pytest -q tests/other_engines $(PYTEST_ARGS)
 
 .PHONY: test-dbt
-test-dbt: $(STAMPS)/dbt ## a project of dbt whose models are Hudi tables, run by dbt itself
+test-dbt: $(STAMPS)/dbt ## projects of dbt-spark and dbt-duckdb whose models are Hudi tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -q tests/dbt $(PYTEST_ARGS)
 
 .PHONY: soak

@@ -155,7 +155,7 @@ class ScanOutputs(Outputs):
             ConfigError: `connection` is not a DuckDB connection; or DuckDB is 1.1 and a column is
                 decimal, which that release compares with wrong numbers.
         """
-        _check_duckdb(self.schema)
+        check_duckdb(self.schema)
         return connection.register(name, self.to_dataset(sql_floats=True))
 
     @arg.check_arguments()
@@ -195,7 +195,7 @@ class ScanOutputs(Outputs):
         return [Split(task) for task in tasks]
 
 
-def _check_duckdb(schema: pa.Schema) -> None:
+def check_duckdb(schema: pa.Schema) -> None:
     """Raise `ConfigError` for columns whose rows DuckDB 1.1 reads wrongly from all pyarrow data."""
     decimals = [field.name for field in schema if pa.types.is_decimal(field.type)]
     version = getattr(sys.modules.get("duckdb"), "__version__", "")

@@ -1,0 +1,2 @@
+{{ config(materialized='table') }}
+select city, sum(fare) as fare from {{ ref('latest_trips') }} group by city
