@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from pyhudi.api.table_transaction import TableTransaction
     from pyhudi.engine.local import LocalEngine
     from pyhudi.engine.protocol import Step
+    from pyhudi.ingestion.file_source import FileSource
+    from pyhudi.ingestion.ingest import IngestResult, ingest
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
@@ -75,11 +77,13 @@ __all__ = [
     "CorruptTable",
     "Diff",
     "DuplicateKeyWarning",
+    "FileSource",
     "GroupWriter",
     "HistoryUnavailable",
     "HudiDefaultsWarning",
     "HudiError",
     "HudiTable",
+    "IngestResult",
     "InterruptedAfterCommit",
     "InterruptedAfterRollback",
     "LocalEngine",
@@ -108,6 +112,7 @@ __all__ = [
     "blob",
     "create_table",
     "drop_table",
+    "ingest",
     "load_catalog",
     "open_table",
     "register_merger",
@@ -124,8 +129,10 @@ _MODULES = {
     "Changes": "api.changes",
     "CommitFuture": "api.batch_queue",
     "Diff": "api.changes",
+    "FileSource": "ingestion.file_source",
     "GroupWriter": "api.group_writer",
     "HudiTable": "api.table",
+    "IngestResult": "ingestion.ingest",
     "LocalEngine": "engine.local",
     "Merge": "api.merge_builder",
     "NamedCatalog": "api.named_catalog",
@@ -141,6 +148,7 @@ _MODULES = {
     "blob": "input.semi_structured",
     "create_table": "api.create",
     "drop_table": "api.drop",
+    "ingest": "ingestion.ingest",
     "load_catalog": "api.named_catalog",
     "open_table": "api.table",
     "register_merger": "schema.payloads",

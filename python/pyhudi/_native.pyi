@@ -43,6 +43,8 @@ __all__ = [
     "add_keys",
     "archive_block",
     "arrow_schema",
+    "avro_file_rows",
+    "avro_rows",
     "avro_schema",
     "base_file_rows",
     "base_file_schema",
@@ -744,6 +746,19 @@ def without_meta_fields(avro_schema: str) -> str:
 
 def container_to_json(data: bytes) -> tuple[str, str]:
     """An Avro object container file as (schema text, JSON array of its records)."""
+
+def avro_file_rows(data: bytes) -> pa.Table:
+    """The rows of an Avro object container file, with codec null or deflate.
+
+    Raises `CorruptTable` for damaged bytes, `UnsupportedTableFeature` for another codec and for
+    types that Arrow batches cannot hold here.
+    """
+
+def avro_rows(schema: str, records: pa.LargeBinaryArray, *, skip: int) -> pa.Table:
+    """The rows of Avro records of one writer schema, each without a header of `skip` bytes.
+
+    Raises as `avro_file_rows` does.
+    """
 
 def commit_files(
     contents: Sequence[bytes],

@@ -17,11 +17,12 @@ import pytest
 import typer
 
 import pyhudi
-from pyhudi.cli import json_reader, main
+from pyhudi.cli import main
 from pyhudi.cli.arguments import Format
 from pyhudi.cli.files import FileRows, open_for_writing, rows_of
 from pyhudi.cli.json_writer import json_lines
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
+from pyhudi.input import json_reader
 
 BEYOND = 2**53 + 1
 """The first whole number that a double lacks."""

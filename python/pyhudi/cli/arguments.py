@@ -86,10 +86,6 @@ CommitMetadata = Annotated[
 ]
 
 
-class UnreadableFile(ConfigError):
-    """A data file that no table can store: wrong use, like a damaged file."""
-
-
 class Format(str, Enum):
     """Formats of files that are read and written."""
 

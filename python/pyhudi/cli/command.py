@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pyhudi.cli.arguments import UnreadableFile, parse_pairs
+from pyhudi.cli.arguments import parse_pairs
 from pyhudi.cli.printer import Printer
 from pyhudi.errors import (
     HudiError,
@@ -186,6 +186,8 @@ def _report_errors(out: Printer, *, traceback: bool) -> Iterator[None]:
         except HudiError as error:
             if traceback:
                 raise
+            from pyhudi.input.unreadable_file import UnreadableFile  # noqa: PLC0415 - for errors
+
             out.error(without_hint(error), error.hint)
             is_wrong_use = isinstance(error, (UnreadableFile, TypeError))
             raise typer.Exit(WRONG_USE if is_wrong_use else FAILED) from None

@@ -51,12 +51,12 @@ class FileRows(LazyRows):
             if not path.stat().st_size:
                 msg = f"{path} is empty"
                 raise ConfigError(msg, hint="A CSV file begins with the names of its columns.")
-            from pyhudi.cli.csv_reader import csv_rows  # noqa: PLC0415 - help does not need it
+            from pyhudi.input.csv_reader import csv_rows  # noqa: PLC0415 - help does not need it
 
             self.schema, self._open = csv_rows(path, table_schema, delimiter)
             return
         if file_format is Format.json:
-            from pyhudi.cli.json_reader import json_rows  # noqa: PLC0415 - help does not need it
+            from pyhudi.input.json_reader import json_rows  # noqa: PLC0415 - help does not need it
 
             _check_lines(path)
             rows = json_rows(path, table_schema)

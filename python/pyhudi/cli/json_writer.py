@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.config.formatting import shorten
+from pyhudi.input.type_tests import is_binary
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -52,16 +53,6 @@ def flat(column: pa.Array) -> pa.Array:
 def flat_text(column: pa.Array) -> pa.Array:
     """Return the values of `flat` as strings; null stays null."""
     return pc.cast(flat(column), pa.string())
-
-
-def is_binary(data_type: pa.DataType) -> bool:
-    """Return whether a type is a type of bytes."""
-    types = pa.types
-    return bool(
-        types.is_binary(data_type)
-        or types.is_large_binary(data_type)
-        or types.is_fixed_size_binary(data_type)
-    )
 
 
 def cell_text(column: pa.ChunkedArray) -> Sequence[str]:

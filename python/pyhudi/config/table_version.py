@@ -54,6 +54,8 @@ class TableVersion:
     """A commit that deletes partitions also lists those that the table does not have."""
     delete_partition_is_named: bool
     """The requested file of this commit names its operation (else: that of an overwrite)."""
+    checkpoint_names_are_v2: bool
+    """The checkpoints of Hudi's streamer have the names of its second format."""
     metadata_schema: str
     """Schema name of metadata records, that of the matching release."""
     virtual_log_keys: int
@@ -104,6 +106,7 @@ def _layout_1_version(code: int, *, writable: bool) -> TableVersion:
         incremental_by_completion_time=False,
         lists_absent_partitions=True,
         delete_partition_is_named=False,
+        checkpoint_names_are_v2=False,
         metadata_schema="HoodieMetadataRecord_v6",
         virtual_log_keys=1,
         virtual_logs_of_any_type=False,
@@ -147,6 +150,7 @@ def _layout_2_version(
         incremental_by_completion_time=True,
         lists_absent_partitions=False,
         delete_partition_is_named=delete_partition_is_named,
+        checkpoint_names_are_v2=True,
         metadata_schema=f"HoodieMetadataRecord_v{code}",
         virtual_log_keys=virtual_log_keys,
         virtual_logs_of_any_type=True,

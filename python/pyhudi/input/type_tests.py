@@ -31,3 +31,9 @@ def is_list(data_type: pa.DataType) -> bool:
     """Return whether a type has lists, of any size or of a fixed one."""
     tests = (at.is_list, at.is_large_list, at.is_fixed_size_list)
     return any(test(data_type) for test in tests)
+
+
+def is_binary(data_type: pa.DataType) -> bool:
+    """Return whether a type has bytes."""
+    tests = (at.is_binary, at.is_large_binary, at.is_fixed_size_binary)
+    return any(test(data_type) for test in tests)

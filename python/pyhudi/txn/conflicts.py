@@ -34,6 +34,7 @@ from pyhudi.config.extra_metadata import (
     stream_batches_by_id,
 )
 from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
+from pyhudi.config.streamer_checkpoint import AFTER, checkpoint_of
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.schema.table_schema import TableSchema, table_schema
@@ -289,9 +290,12 @@ def check_no_active_writer_in(current: TableSnapshot, groups: Collection[GroupKe
 def check_idempotency(current: Timeline, metadata: CommitMetadata) -> None:
     """Raise `CommitConflict` if another write has committed the same `commit_id` or stream batch.
 
-    It may have done so after the check at the start of this write.
+    It may have done so after the check at the start of this write. Also raise if another commit has
+    moved the checkpoint of the write's source.
     """
     extra = metadata.extra_metadata
+    if AFTER in extra:
+        _check_checkpoint(current, extra[AFTER])
     ids = commit_ids(extra, "the write")
     streams = stream_batches_by_id(extra, STREAM_BATCHES, "the write")
     batches = {stream: stream_batch(extra, stream, "the write") for stream in streams}
@@ -306,6 +310,21 @@ def check_idempotency(current: Timeline, metadata: CommitMetadata) -> None:
             if last is not None and (batches.pop(stream) or 0) <= last:
                 msg = f"{other} already committed batch {last} of the stream {stream!r}"
                 raise CommitConflict(msg)
+
+
+def _check_checkpoint(current: Timeline, after: str) -> None:
+    """Raise `CommitConflict` unless the newest checkpoint is still the one that a write continues.
+
+    after: the instant of that checkpoint's commit, "" if there was none.
+    """
+    for other in reversed(current.commits):
+        if checkpoint_of(current.commit_metadata(other).extra_metadata) is None:
+            continue
+        if other.requested != after:
+            raise CommitConflict(f"{other} has moved the checkpoint of the source")
+        return
+    if after and not current.is_before_start(after):
+        raise CommitConflict(f"the commit {after} of the source's checkpoint was rolled back")
 
 
 def check_schema(

@@ -13,7 +13,8 @@
 //! Values are JSON, see `datum`: Avro's JSON with unions unwrapped, bytes as strings of the
 //! characters U+0000 to U+00FF.
 //!
-//! Not for table rows: those go to Arrow. What the fields mean is not known here.
+//! Rows of data files go to Arrow ([`container_batches`]), the rest to JSON. What the fields mean is
+//! not known here.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -21,9 +22,12 @@ use std::sync::{Arc, LazyLock};
 use apache_avro::error::Details;
 use apache_avro::reader::datum::GenericDatumReader;
 use apache_avro::{Codec, DeflateSettings};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use serde_json::Value;
 
 use crate::datum::{self, Parsed, put_bytes, put_long};
+use crate::decode::DatumDecoder;
 use crate::error::{AvroError, Result, corrupt, unsupported};
 use crate::model::Type;
 use crate::value::{self, Datum, DatumReader};
@@ -31,7 +35,7 @@ use crate::value::{self, Datum, DatumReader};
 const MAGIC: &[u8] = b"Obj\x01";
 /// A block ends once it has this many bytes, as in Java's `DataFileWriter`.
 const BLOCK_BYTES: usize = 64_000;
-/// What all deflated blocks of a file may inflate to.
+/// What all deflated blocks of a file of the timeline may inflate to.
 const MAX_INFLATED: usize = 256 << 20;
 
 /// The writer schema's text, and the records in order.
@@ -77,11 +81,45 @@ pub fn container_datum<T>(
     taken.map_or_else(|| corrupt("no record"), Ok)
 }
 
+/// The rows of a data file: their columns, and batches of at most `batch_rows`.
+///
+/// # Errors
+/// As [`container_to_json`], and for types that Arrow batches cannot hold here.
+pub fn container_batches(bytes: &[u8], batch_rows: usize) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    let (schema_json, mut blocks) = Blocks::of(bytes)?;
+    // A block is bounded by apache-avro; a file of rows may be as large as it is.
+    blocks.inflatable = usize::MAX;
+    let mut decoder = DatumDecoder::new(&schema_json, None, batch_rows)?;
+    let schema = decoder.schema();
+    let mut batches = Vec::new();
+    blocks.each(|count, mut block| {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        if count > block.len() as u64 {
+            return corrupt(format!("{count} records in {} bytes", block.len()));
+        }
+        for _ in 0..count {
+            if decoder.is_full() {
+                batches.extend(decoder.flush()?);
+            }
+            let used = decoder.push_first(block)?;
+            block = block.get(used..).unwrap_or_default();
+        }
+        match block.len() {
+            0 => Ok(()),
+            left => corrupt(format!("{left} bytes after {count} records")),
+        }
+    })?;
+    batches.extend(decoder.flush()?);
+    Ok((schema, batches))
+}
+
 /// What follows the header of a container.
 struct Blocks<'a> {
     bytes: &'a [u8],
     rest: &'a [u8],
     codec: Codec,
+    /// What the deflated blocks may inflate to.
+    inflatable: usize,
 }
 
 impl<'a> Blocks<'a> {
@@ -91,13 +129,18 @@ impl<'a> Blocks<'a> {
             return corrupt("not an avro container file");
         };
         let (schema_json, codec) = header(&mut rest)?;
-        Ok((schema_json, Self { bytes, rest, codec }))
+        let blocks = Self {
+            bytes,
+            rest,
+            codec,
+            inflatable: MAX_INFLATED,
+        };
+        Ok((schema_json, blocks))
     }
 
     /// Hands over how many records each block has, and their bytes.
     fn each(mut self, mut take: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
         let sync = split_off(&mut self.rest, 16)?;
-        let mut inflatable = MAX_INFLATED;
         while !self.rest.is_empty() {
             let at = self.bytes.len() - self.rest.len();
             let count = long(&mut self.rest)?;
@@ -106,7 +149,7 @@ impl<'a> Blocks<'a> {
             if split_off(&mut self.rest, 16)? != sync {
                 return corrupt(format!("no sync marker after the block at byte {at}"));
             }
-            inflate(self.codec, data, &mut inflatable)
+            inflate(self.codec, data, &mut self.inflatable)
                 .and_then(|block| take(count, &block))
                 .map_err(|error| located(error, at))?;
         }

@@ -144,31 +144,39 @@ impl DatumDecoder {
 
     /// Decodes one record, which must be used up exactly. An error if the batch is full.
     pub fn push(&mut self, record: &[u8]) -> Result<()> {
+        if record.len() >= FULL_BYTES {
+            return unsupported(format!("record of {} bytes", record.len()));
+        }
+        let row = self.rows;
+        let used = self.push_first(record)?;
+        if used != record.len() {
+            self.broken = true;
+            return corrupt(format!(
+                "record {row} of the batch: {used} of {} bytes used",
+                record.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Decodes the record that the bytes begin with; how many of them it has. An error if the
+    /// batch is full.
+    pub(crate) fn push_first(&mut self, record: &[u8]) -> Result<usize> {
         if self.broken {
             return schema_error("the decoder failed before");
         }
         if self.is_full() {
             return schema_error("the batch is full: flush it first");
         }
-        if record.len() >= FULL_BYTES {
-            return unsupported(format!("record of {} bytes", record.len()));
-        }
         self.broken = true;
         let used = self.decoder.decode(record).map_err(|e| {
             let what = format!("record {} of the batch: {e}", self.rows);
             AvroError::Corrupt { what }
         })?;
-        if used != record.len() {
-            return corrupt(format!(
-                "record {} of the batch: {used} of {} bytes used",
-                self.rows,
-                record.len()
-            ));
-        }
         self.broken = false;
         self.rows += 1;
-        self.bytes += record.len() + self.fixed_width;
-        Ok(())
+        self.bytes += used + self.fixed_width;
+        Ok(used)
     }
 
     /// Whether the batch must be flushed before the next record.

@@ -33,7 +33,7 @@ mod value;
 mod value_write;
 mod vector;
 
-pub use container::{container_datum, container_to_json, json_to_container};
+pub use container::{container_batches, container_datum, container_to_json, json_to_container};
 pub use datum::{json_to_records, records_to_json};
 pub use decode::DatumDecoder;
 pub use encode::{EncodedRows, encode};

@@ -42,8 +42,8 @@ mod _native {
 
     #[pymodule_export]
     use super::avro::{
-        arrow_schema, avro_schema, container_to_json, json_to_container, with_meta_fields,
-        without_meta_fields,
+        arrow_schema, avro_file_rows, avro_rows, avro_schema, container_to_json, json_to_container,
+        with_meta_fields, without_meta_fields,
     };
     #[pymodule_export]
     use super::blobs::{blob_roots, read_blobs};

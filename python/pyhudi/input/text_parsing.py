@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.cli.json_writer import is_binary
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.input.exact_casts import cast_computed, exact_integer_bound
+from pyhudi.input.type_tests import is_binary
 
 Column: TypeAlias = "pa.ChunkedArray[Any]"
 

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
-from pyhudi.cli.arguments import UnreadableFile
-from pyhudi.cli.text_parsing import (
+from pyhudi.errors import ConfigError
+from pyhudi.input.exact_casts import with_leaves
+from pyhudi.input.python_objects import table_from_columns
+from pyhudi.input.text_parsing import (
     Column,
     cast_column,
     check_exact_integers,
@@ -20,9 +22,7 @@ from pyhudi.cli.text_parsing import (
     leaves,
     may_be_rounded,
 )
-from pyhudi.errors import ConfigError
-from pyhudi.input.exact_casts import with_leaves
-from pyhudi.input.python_objects import table_from_columns
+from pyhudi.input.unreadable_file import UnreadableFile
 
 _BLOCK = 64 * 1024 * 1024
 """The longest line that can be read; larger blocks would allow less parallelism."""
@@ -40,13 +40,22 @@ _NUMBER = r'((?:"(?:[^"\\]|\\.)*"|[^"0-9-]|-[^0-9"])*?)(-?[0-9][0-9.eE+-]*|-?Inf
 
 
 def json_rows(path: Path, table_schema: pa.Schema | None) -> pa.Table:
-    """Return all rows. Columns of the table are read with its types.
+    """Return all rows of a file, as `json_text_rows` does."""
+    with pa.OSFile(str(path)) as file:
+        text = file.read_buffer()
+    return json_text_rows(text, path, table_schema)
+
+
+def json_text_rows(text: pa.Buffer, path: object, table_schema: pa.Schema | None) -> pa.Table:
+    """Return the rows of JSON lines. Columns of the table are read with its types.
+
+    path: where the lines come from, for errors.
 
     A file without rows has no columns, so the table's columns are used. Raises `ConfigError` for a
     file that is not text, has no columns, is nested too deeply or has too many names, and for bytes
     columns; `SchemaMismatch` for a value that would change.
     """
-    text = _text(path)
+    _check_text(path, text)
     _check_shape(path, text, table_schema)
     inferred = _infer_columns(text) if len(text) else pa.table({})
     if inferred.num_rows == 0:
@@ -114,19 +123,16 @@ def _leaf_types(data_type: pa.DataType) -> set[pa.DataType]:
     )
 
 
-def _text(path: Path) -> pa.Buffer:
-    """Return the file's bytes after checking that they are UTF-8, which pyarrow does not check."""
-    with pa.OSFile(str(path)) as file:
-        text = file.read_buffer()
+def _check_text(path: object, text: pa.Buffer) -> None:
+    """Check that the bytes are UTF-8, which pyarrow does not check."""
     try:
         _single_value(text, pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         msg = f"{path} is not UTF-8 text"
         raise ConfigError(msg, hint="Convert the file to UTF-8, for example with iconv.") from None
-    return text
 
 
-def _check_shape(path: Path, text: pa.Buffer, table_schema: pa.Schema | None) -> None:
+def _check_shape(path: object, text: pa.Buffer, table_schema: pa.Schema | None) -> None:
     maps = [column.name for column in table_schema or () if _has_map(column.type)]
     depth, names = _native.json_shape(
         _single_value(text, pa.large_binary()),

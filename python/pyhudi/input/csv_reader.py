@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.cli.text_parsing import check_no_bytes, floats
 from pyhudi.errors import ConfigError
+from pyhudi.input.text_parsing import check_no_bytes, floats
 
 _OTHER_DELIMITERS = ";\t|"
 """Delimiters of other CSV dialects, which column names do not contain."""

@@ -1,0 +1,236 @@
+"""Commands that ingest files, databases and topics, once or continuously."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pyhudi.cli.arguments import (
+    Delimiter,
+    Index,
+    Key,
+    Location,
+    Memory,
+    OrderBy,
+    PartitionBy,
+    TableType,
+    Type,
+    Version,
+    parse_names,
+    parse_pairs,
+)
+from pyhudi.cli.command import Call, Group
+from pyhudi.config.formatting import count_text
+
+if TYPE_CHECKING:  # Help needs none of it.
+    from pyhudi.ingestion.source import Source
+    from pyhudi.txn.result import WriteResult
+
+
+class Operation(str, Enum):
+    """How rows are written."""
+
+    upsert = "upsert"
+    insert = "insert"
+    bulk_insert = "bulk_insert"
+
+
+class DataFormat(str, Enum):
+    """Formats of files of a source."""
+
+    parquet = "parquet"
+    json = "json"
+    csv = "csv"
+    avro = "avro"
+
+
+Operations = Annotated[Operation, typer.Option("--operation", help="How to write the rows.")]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", "-c", metavar="A,B", help="Only these columns of the source."),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="OLD=NEW", help="Rename a column of the source. Repeatable."),
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(
+        "--interval",
+        metavar="SECONDS",
+        help="Run until Ctrl-C or SIGTERM, and look for new data after this pause.",
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint", metavar="POSITION", help="Begin here, not at the table's checkpoint."
+    ),
+]
+BadRecords = Annotated[
+    str | None,
+    typer.Option(
+        "--bad-records", metavar="FOLDER", help="Directory for records that are not rows."
+    ),
+]
+MaxBadRecords = Annotated[
+    int,
+    typer.Option("--max-bad-records", min=0, help="Maximum number of records to leave out."),
+]
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments that all sources have."""
+
+    table: str
+    key: str | None
+    partition_by: str | None
+    order_by: str | None
+    table_type: TableType
+    version: int
+    index: str | None
+    operation: Operation
+    columns: str | None
+    rename: list[str] | None
+    interval: float | None
+    checkpoint: str | None
+    bad_records: str | None
+    max_bad_records: int
+    memory_limit: str | None
+
+
+def ingest_files(
+    call: Call,
+    table: Location,
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="A directory, or a URI such as s3://bucket/new.")
+    ],
+    file_format: Annotated[
+        DataFormat | None,
+        typer.Option("--format", help="Format of the files; default: by their extensions."),
+    ] = None,
+    pattern: Annotated[
+        str, typer.Option("--pattern", metavar="GLOB", help="Only files that match, as '*.json'.")
+    ] = "*",
+    max_bytes: Annotated[
+        str, typer.Option("--max-bytes", metavar="SIZE", help="Maximum size of files in a commit.")
+    ] = "256MiB",
+    late_seconds: Annotated[
+        float,
+        typer.Option(
+            "--late-seconds", min=0, help="How late a file with an older time may appear."
+        ),
+    ] = 60,
+    delimiter: Delimiter = None,
+    key: Key = None,
+    partition_by: PartitionBy = None,
+    order_by: OrderBy = None,
+    table_type: Type = TableType.cow,
+    version: Version = 9,
+    index: Index = None,
+    operation: Operations = Operation.upsert,
+    columns: Columns = None,
+    rename: Rename = None,
+    interval: Interval = None,
+    checkpoint: Checkpoint = None,
+    bad_records: BadRecords = None,
+    max_bad_records: MaxBadRecords = 0,
+    memory_limit: Memory = None,
+) -> None:
+    """Write new files of a directory to a table, each record once."""
+    from pyhudi.ingestion.file_source import FileSource  # noqa: PLC0415 - help does not need it
+
+    source = FileSource(
+        folder,
+        None if file_format is None else file_format.value,
+        pattern,
+        max_bytes,
+        late_seconds,
+        "\t" if delimiter == "\\t" else delimiter,
+        call.storage_options,
+    )
+    arguments = _Arguments(
+        table,
+        key,
+        partition_by,
+        order_by,
+        table_type,
+        version,
+        index,
+        operation,
+        columns,
+        rename,
+        interval,
+        checkpoint,
+        bad_records,
+        max_bad_records,
+        memory_limit,
+    )
+    _run(call, source, arguments)
+
+
+def _run(call: Call, source: Source, arguments: _Arguments) -> None:
+    """Ingest a source, and print a line for each commit."""
+    from pyhudi.ingestion.ingest import ingest as run  # noqa: PLC0415 - help does not need it
+
+    def show(written: WriteResult) -> None:
+        if arguments.interval is not None:
+            call.out.note(f"{written.instant}: {count_text(written.rows_in or 0, 'row')}")
+
+    with _stop_on_signals(call) as stop:
+        result = run(
+            arguments.table,
+            source,
+            key=parse_names(arguments.key),
+            partition_by=parse_names(arguments.partition_by),
+            order_by=parse_names(arguments.order_by),
+            type=arguments.table_type.value,
+            version=arguments.version,
+            index=arguments.index,
+            operation=arguments.operation.value,
+            columns=parse_names(arguments.columns),
+            rename=parse_pairs(arguments.rename, "--rename"),
+            checkpoint=arguments.checkpoint,
+            interval=arguments.interval,
+            bad_records=arguments.bad_records,
+            max_bad_records=arguments.max_bad_records,
+            memory_limit=arguments.memory_limit,
+            options=call.options,
+            storage_options=call.storage_options,
+            progress=call.progress,
+            on_commit=show,
+            stop=stop,
+        )
+    if call.out.json or not call.out.quiet:
+        call.out.text(str(result), result)
+
+
+@contextmanager
+def _stop_on_signals(call: Call) -> Iterator[Event]:
+    """Yield an event that Ctrl-C and SIGTERM set; a second signal ends the process as usual."""
+    stop = Event()
+    previous: dict[int, Any] = {}
+
+    def handle(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, previous[number])
+        call.out.note("ending after the commit")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous[number] = signal.signal(number, handle)
+    try:
+        yield stop
+    finally:
+        for previous_number, handler in previous.items():
+            signal.signal(previous_number, handler)
+
+
+ingest = Group("Ingest a source: every record once, whatever fails.", {"files": ingest_files})
