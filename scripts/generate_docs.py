@@ -8,6 +8,7 @@ committed, so that the page is complete wherever it is read. A test fails if it 
 
 from __future__ import annotations
 
+import inspect
 import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pyhudi import aio
 from pyhudi.admin.reader_limits import ENGINES, FEATURES, NEEDS, limits_of
 from pyhudi.config.catalog_sync_options import SyncOptions
 from pyhudi.config.clustering_options import ClusteringOptions, ResizeOptions
@@ -186,6 +188,36 @@ def reader_limits() -> str:
     return "\n\n".join(blocks)
 
 
+def aio_members(prefix: str, owner: type | None = None) -> str:
+    """A table of the functions of `pyhudi.aio`, or of the methods of one of its classes."""
+    members = vars(aio if owner is None else owner)
+    names = aio.__all__ if owner is None else [name for name in members if name[0] != "_"]
+    lines = ["| Call | What it does |", "|---|---|"]
+    for name in names:
+        member = members[name]
+        if not inspect.isfunction(member):
+            continue
+        parameters = ", ".join(_parameters(member, is_method=owner is not None))
+        call = f"{prefix}{name}({parameters})".replace("(self,", "(table,")
+        if name == "stream" or inspect.isasyncgenfunction(member):
+            call = f"async for batch in {call}"
+        elif inspect.iscoroutinefunction(member):
+            call = f"await {call}"
+        text = " ".join((inspect.getdoc(member) or "").split("\n\n")[0].split())
+        lines.append(f"| `{call}` | {text} |")
+    return "\n".join(lines)
+
+
+def _parameters(call: Callable[..., Any], *, is_method: bool) -> list[str]:
+    """The parameters of a call: required ones by name, others with `=`."""
+    parameters = list(inspect.signature(call).parameters.values())[1 if is_method else 0 :]
+    kinds = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}
+    return [
+        kinds.get(each.kind, "") + each.name + ("" if each.default is each.empty else "=")
+        for each in parameters
+    ]
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "reader_limits": reader_limits,
@@ -209,6 +241,9 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "s3_options": lambda: meanings_table(storage_options.AWS_MEANINGS),
     "gcs_options": lambda: meanings_table(storage_options.GOOGLE_MEANINGS),
     "azure_options": lambda: meanings_table(storage_options.AZURE_MEANINGS),
+    "aio_functions": lambda: aio_members("aio."),
+    "aio_table": lambda: aio_members("table.", aio.AsyncTable),
+    "aio_rows": lambda: aio_members("rows.", aio.AsyncRows),
     "hdfs_options": lambda: meanings_table(storage_options.HADOOP_MEANINGS),
 }
 
