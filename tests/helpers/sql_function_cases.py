@@ -29,6 +29,11 @@ COLUMNS = {
     "price": "decimal(8,3)",
     "flag": "boolean",
     "digits": "string",
+    "tags": "array<string>",
+    "marks": "array<int>",
+    "rates": "array<double>",
+    "steps": "array<decimal(8,2)>",
+    "counts": "map<string,int>",
 }
 """Names and types as Spark writes them."""
 
@@ -59,6 +64,11 @@ _AMOUNTS = ["1.50", "-1.50", "0.00", None, "99999999.99", "2.45", "-2.45", "-999
 _PRICES = ["1.500", "0.001", None, "-2.445", "0.005", "99999.999", "0.100"]
 _FLAGS = [True, False, None]
 _DIGITS = ["12", "-7", None, "0", " 3 ", "+4"]
+_TAGS = [["a", "b"], [], None, ["osaka"], ["a", None], [""], ["x", "osaka", "a"]]
+_MARKS = [[1, 2, 3], None, [7], [], [None, 7], [-7, 0], [1, None]]
+_RATES = [[0.5, float("nan")], [-0.0], None, [None], [1.5, 2.5], []]
+_STEPS = [[Decimal("1.50")], None, [Decimal("0.10"), None], [], [Decimal("-1.50"), Decimal(2)]]
+_COUNTS: list[dict[str, int | None] | None] = [{"a": 1, "b": 7}, {}, None, {"x": None}, {"a": -7}]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -68,7 +78,8 @@ def rows() -> list[dict[str, Any]]:
     lists: dict[str, list[Any]] = {
         "n": _N, "m": _M, "big": _BIG, "x": _X, "y": _Y, "name": _NAMES, "other": _OTHER,
         "day": _DAYS, "due": _DUE, "at": _AT, "amount": amounts, "price": prices,
-        "flag": _FLAGS, "digits": _DIGITS,
+        "flag": _FLAGS, "digits": _DIGITS, "tags": _TAGS, "marks": _MARKS, "rates": _RATES,
+        "steps": _STEPS, "counts": _COUNTS,
     }  # fmt: skip
     return [
         {"id": number, **{name: given[number % len(given)] for name, given in lists.items()}}
@@ -283,6 +294,101 @@ NOT (n + m > 0)
 day >= CAST('2024-01-01' AS DATE)
 flag = (n > 0)
 NOT contains(other, 'b') AND n > m
+day + INTERVAL '1 month' = DATE '2024-03-29'
+day + INTERVAL '1 month' = DATE '1970-01-31'
+day - INTERVAL '1 month' = DATE '1969-11-30'
+day - INTERVAL '1' MONTH = DATE '2024-11-30'
+day + INTERVAL '2 months' = DATE '2025-02-28'
+day + INTERVAL '12 months' = DATE '2025-02-28'
+day + INTERVAL 1 YEAR = DATE '1961-02-28'
+day - INTERVAL '4 years' = DATE '2020-02-29'
+day - INTERVAL '100 years' = DATE '1924-02-29'
+day + INTERVAL '3 days' = DATE '1970-01-03'
+day + INTERVAL '-3 days' = DATE '2024-12-27'
+day - INTERVAL 2 WEEKS = DATE '1960-02-15'
+day + INTERVAL '1 week' > due
+day + INTERVAL '1 day' = due + INTERVAL '1 day'
+day + INTERVAL '2 hours' = CAST('1970-01-01 02:00:00' AS TIMESTAMP)
+at + INTERVAL '1 month' = CAST('2024-03-29 23:59:59.999999' AS TIMESTAMP)
+at + INTERVAL '1 month' = CAST('2024-04-30 01:30:00' AS TIMESTAMP)
+at - INTERVAL '1 month' = CAST('2024-02-29 01:30:00' AS TIMESTAMP)
+at - INTERVAL '13 months' = CAST('1968-11-30 23:59:59.5' AS TIMESTAMP)
+at - INTERVAL '1 day' = CAST('1955-11-04 06:15:01.000001' AS TIMESTAMP)
+at + INTERVAL '1 day 2 hours 3 minutes' = CAST('1970-01-02 02:03:00' AS TIMESTAMP)
+at + INTERVAL '1.5 seconds' = CAST('1970-01-01 00:00:01.5' AS TIMESTAMP)
+at + INTERVAL '500 milliseconds' = CAST('1970-01-01 00:00:00' AS TIMESTAMP)
+at - INTERVAL 1 MICROSECOND = CAST('1969-12-29 00:00:00' AS TIMESTAMP)
+INTERVAL '1 day' + at > CAST('2024-03-01' AS DATE)
+at > CAST('2024-03-01' AS DATE) - INTERVAL '1 day'
+at + INTERVAL '1 month' IS NULL
+extract(YEAR FROM at) = 1969
+extract(quarter FROM day) = 1
+extract(week FROM day) = 1
+extract(week FROM at) = 1
+extract(doy FROM day) = 60
+extract(dow FROM day) = 5
+extract(DAYOFWEEK FROM at) = 1
+extract(minute FROM at) = 59
+extract(second FROM at) = 59.999999
+extract(second FROM at) = 59.5
+extract(second FROM at) > 1
+extract(second FROM day) = 0
+date_part('month', due) = 6
+quarter(at) = 4
+weekofyear(day) = 52
+dayofweek(day) = 5
+dayofyear(day) = 365
+date(at) = DATE '1969-12-31'
+date(at) = day
+date(day) = due
+day > CAST('1970-01-01 12:00:00' AS TIMESTAMP)
+day >= CAST('1970-01-01 00:00:01' AS TIMESTAMP)
+day < CAST('1970-01-01 12:00:00' AS TIMESTAMP)
+day <= CAST('1969-12-31 23:59:59' AS TIMESTAMP)
+day = CAST('1970-01-01 12:00:00' AS TIMESTAMP)
+day <> CAST('1970-01-01 12:00:00' AS TIMESTAMP)
+day < CAST('1970-01-01 00:00:00' AS TIMESTAMP)
+day IN (CAST('1970-01-01 12:00:00' AS TIMESTAMP), DATE '2024-02-29')
+array_contains(tags, 'a')
+array_contains(tags, 'osaka')
+array_contains(tags, name)
+array_contains(tags, '')
+array_contains(marks, 7)
+array_contains(marks, m)
+array_contains(marks, n)
+array_contains(marks, 7.0)
+array_contains(marks, 1.5)
+array_contains(marks, x)
+array_contains(rates, 0e0)
+array_contains(rates, x)
+array_contains(rates, CAST('NaN' AS DOUBLE))
+array_contains(steps, 1.5)
+array_contains(steps, amount)
+array_contains(array(1, 7), n)
+array_contains(array('a', NULL), tags[0])
+size(tags) = 2
+cardinality(tags) = 0
+cardinality(tags) = -1
+size(marks) > m
+array_size(tags) = 2
+array_size(tags) IS NULL
+tags[0] = 'a'
+tags[1] = 'osaka'
+tags[5] IS NULL
+tags[-1] IS NULL
+element_at(tags, 1) = 'a'
+element_at(marks, 2) = 7
+marks[0] + marks[1] = 3
+rates[1] IS NULL
+steps[0] = 1.5
+counts['a'] = 1
+counts['a'] < 0
+counts['x'] IS NULL
+element_at(counts, 'b') = 7
+isnan(x)
+isnan(y) OR isnan(x)
+NOT isnan(y)
+isnan(n)
 """
 
 

@@ -33,6 +33,7 @@ from pyhudi.query.diff import plan_diff
 from pyhudi.query.row_pairing import BUFFER_BYTES, MatchTask, image_schema
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import format_expression
+from pyhudi.schema.statement_time import StatementTime
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.named_instants import timeline_at
 
@@ -263,10 +264,13 @@ def changes_of_range(
     if images not in get_args(Images):
         raise ConfigError(f"images is {images!r}; it is one of {', '.join(get_args(Images))}")
     check_limit(limit)
+    if where is not None:
+        fixed = StatementTime(table.clock).fix(where)
+        where = parse_where(fixed, changes_schema(table, images))
     request = replace(
         request,
         images=images,
-        where=None if where is None else parse_where(where, changes_schema(table, images)),
+        where=where,
         limit=limit,
         memory_limit=task_memory(memory_limit, engine) // _TASK_PARTS,
     )

@@ -99,12 +99,13 @@ class DmlOperations(TableHandle):
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
+        from pyhudi.schema.statement_time import StatementTime  # noqa: PLC0415 - as below
         from pyhudi.write import update_delete  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             update_delete.delete,
             progress,
-            where,
+            StatementTime(self.state.clock).fix(where),
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
@@ -149,6 +150,7 @@ class DmlOperations(TableHandle):
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
+        from pyhudi.schema.statement_time import StatementTime  # noqa: PLC0415 - as below
         from pyhudi.write import update_delete  # noqa: PLC0415 - not needed for reading
 
         if set is None:
@@ -157,11 +159,12 @@ class DmlOperations(TableHandle):
                 hint="""Such as update("id = 'a'", {"note": "'hello world'"}): values are SQL, """
                 "in which text takes single quotes.",
             )
+        time = StatementTime(self.state.clock)
         return self._write(
             update_delete.update,
             progress,
-            where,
-            set,
+            time.fix(where),
+            time.fix_values(set),
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,

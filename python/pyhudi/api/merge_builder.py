@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
+from pyhudi.schema.statement_time import StatementTime
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.merge_planning import MergeClause
 
@@ -125,7 +126,16 @@ class Merge:
         if not self.clauses:
             msg = "the merge has no clause"
             raise ConfigError(msg, hint="Add when_matched_... or when_not_matched_... first.")
-        return self.run(self.clauses)
+        time = StatementTime()
+        fixed = [
+            replace(
+                clause,
+                where=time.fix(clause.where),
+                values=None if clause.values is None else time.fix_values(clause.values),
+            )
+            for clause in self.clauses
+        ]
+        return self.run(tuple(fixed))
 
     def _with(
         self, action: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None

@@ -29,6 +29,7 @@ from pyhudi.query.file_pruning import output_columns, plan_scan, scan_slices, se
 from pyhudi.query.incremental import plan_incremental
 from pyhudi.schema.predicate_parser import parse_where
 from pyhudi.schema.predicates import column_type, format_expression
+from pyhudi.schema.statement_time import StatementTime
 from pyhudi.schema.table_schema import is_meta, narrow_column
 from pyhudi.slices.file_slices import slices_table
 from pyhudi.slices.read import count_task, read_task
@@ -307,7 +308,7 @@ def new_scan(
     )
     request = ScanRequest(
         output=output,
-        where=None if where is None else parse_where(where, schema),
+        where=None if where is None else parse_where(StatementTime(table.clock).fix(where), schema),
         limit=limit,
         read_optimized=read_optimized,
         memory_limit=task_memory(memory_limit, engine),

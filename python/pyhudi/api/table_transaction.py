@@ -12,6 +12,7 @@ from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.errors import ConfigError
 from pyhudi.input.conform import read_table
 from pyhudi.input.python_objects import by_column
+from pyhudi.schema.statement_time import StatementTime
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.multi_statement import Delete, DeleteKeys, Insert, Statement, Update, Upsert
 from pyhudi.write.write_context import WritableTable, WriteContext
@@ -104,7 +105,7 @@ class TableTransaction:
             SchemaMismatch: the filter does not match the table's schema.
             ConfigError: an argument is wrong, or the block has ended.
         """
-        self._add(Delete(where))
+        self._add(Delete(StatementTime().fix(where)))
 
     @arg.check_arguments()
     def update(self, where: Any, set: Mapping[str, Any]) -> None:  # noqa: A002 - SQL's word
@@ -118,7 +119,8 @@ class TableTransaction:
             SchemaMismatch: the filter or a value does not match the table's schema.
             ConfigError: an argument is wrong, or the block has ended.
         """
-        self._add(Update(where, dict(set)))
+        time = StatementTime()
+        self._add(Update(time.fix(where), time.fix_values(set)))
 
     def __enter__(self) -> Self:
         if self._is_open or self._result is not None:

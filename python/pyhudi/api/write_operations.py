@@ -310,12 +310,13 @@ class WriteOperations(TableHandle):
                 same file groups.
             ConfigError: an argument is wrong, or the handle was opened as of an earlier time.
         """
+        from pyhudi.schema.statement_time import StatementTime  # noqa: PLC0415 - as below
         from pyhudi.write import overwrite  # noqa: PLC0415 - not needed for reading
 
         return self._write(
             overwrite.delete_partitions,
             False,  # noqa: FBT003 - nothing to show
-            partitions,
+            StatementTime(self.state.clock).fix(partitions),
             commit_metadata=commit_metadata,
             commit_id=commit_id,
         )

@@ -42,6 +42,8 @@ def set_value(
             and at.is_temporal(data_type)
         ):
             value = pc.scalar(_read(operand.value, data_type, what))
+        elif isinstance(operand, Literal) and isinstance(operand.value, list):
+            value = operand.value
         else:
             value = to_value(operand, what).expression
     if isinstance(value, pc.Expression):

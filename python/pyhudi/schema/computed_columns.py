@@ -15,6 +15,7 @@ from pyarrow import acero
 
 from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.input.exact_casts import cast_computed, cast_exactly
+from pyhudi.schema.list_functions import with_list_functions
 
 Names = Mapping[tuple[str, ...], pa.Field]
 """Columns by the names that expressions may use for them, such as `("source", "fare")`."""
@@ -69,6 +70,7 @@ def project_values(table: pa.Table, expressions: Mapping[str, pc.Expression]) ->
         acero.Declaration("project", options),
     ]
     try:
-        return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+        plan = acero.Declaration.from_sequence(steps)
+        return with_list_functions(lambda: plan.to_table(use_threads=False))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
         raise SchemaMismatch(f"a value cannot be set: {error}") from error

@@ -146,6 +146,11 @@ def conjuncts_of(
     literals = [to_scalar(value, data_type, name) for value in values]
     if at.is_floating(data_type):
         op, literals = _round_to_column(op, literals, data_type)
+    if at.is_date32(data_type) and op != "in" and at.is_timestamp(literals[0].type):
+        within = within_column(op, literals[0], data_type)
+        if isinstance(within, bool):
+            return ()
+        op, literals = within[0], [within[1]]
     if not all(fits_column(literal, data_type) for literal in literals):
         return ()
     if op == "!=" and at.is_floating(data_type):

@@ -95,11 +95,16 @@ def python_value(value: pa.Scalar) -> Any:
 def within_column(
     op: str, literal: pa.Scalar, data_type: pa.DataType
 ) -> tuple[str, pa.Scalar] | bool:
-    """Return an equivalent comparison whose literal has the type of an integer or decimal column.
+    """Return an equivalent comparison whose literal has the type of an integer, decimal or date.
 
     literal: one that `to_scalar` left in its own type. A boolean is the outcome for every value of
     the column.
     """
+    if at.is_timestamp(literal.type):
+        day = literal.cast(pa.date32(), safe=False)
+        return {">": (">", day), ">=": (">", day), "<": ("<=", day), "<=": ("<=", day)}.get(
+            op, op == "!="
+        )
     own = Decimal(literal.as_py())
     if own.is_nan():
         return op in ("<", "<=", "!=")  # as in Spark's SQL it is greater than any number
@@ -192,7 +197,9 @@ def _other_scalar(value: Any, data_type: pa.DataType) -> pa.Scalar:
         return pa.scalar(value, exact).cast(data_type)
     if isinstance(value, date) and (at.is_timestamp(data_type) or at.is_date(data_type)):
         if isinstance(value, datetime) and value.time() != time():
-            raise TypeError
+            if value.tzinfo is not None or not at.is_date32(data_type):
+                raise TypeError
+            return pa.scalar(value, pa.timestamp("us"))
         return pa.scalar(value).cast(data_type)
     if isinstance(value, time) and at.is_time(data_type):
         return _time_scalar(value, data_type)

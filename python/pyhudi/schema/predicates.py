@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.list_functions import with_list_functions
 from pyhudi.schema.predicate_comparisons import among_values, compare_value
 from pyhudi.suggestions import did_you_mean
 
@@ -120,7 +121,7 @@ def filter_rows(rows: pa.Table, where: Where) -> pa.Table:
     Raises `ConfigError` if it cannot be computed for a row, as when a number overflows.
     """
     try:
-        return rows.filter(where.expression)
+        return with_list_functions(lambda: rows.filter(where.expression))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ConfigError(
             f"where: the filter cannot be computed for a row: {error}",

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.types as at
 from sqlglot import exp
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.schema.computed_columns import project_values
 from pyhudi.schema.sql_casts import cast_value, type_of
 from pyhudi.schema.sql_expressions import (
     Literal,
@@ -40,7 +41,8 @@ from pyhudi.schema.sql_operators import (
     null_safe,
     truth,
 )
-from pyhudi.schema.sql_parser import AND_OR, has_bits, number, too_deep
+from pyhudi.schema.sql_parser import AND_OR, has_bits, number, time_of_call, too_deep
+from pyhudi.schema.sql_times import interval_of
 
 Resolve = Callable[[Any], Value]
 """Returns the column that an `exp.Column` names. Raises if it does not exist."""
@@ -71,6 +73,8 @@ _ARGUMENTS: dict[type[exp.Expression], frozenset[str]] = {
     exp.Cast: frozenset({"this", "to"}),
     exp.If: frozenset({"this", "true", "false"}),
     exp.Case: frozenset({"ifs", "default"}),
+    exp.Array: frozenset({"expressions", "bracket_notation"}),
+    exp.Date: frozenset({"this"}),
 }
 _OPERANDS = frozenset({"this", "expression"})
 
@@ -85,6 +89,18 @@ def evaluate(node: Any, resolve: Resolve, what: str) -> Operand:
         return Evaluator(resolve, what).read(node)
     except RecursionError:
         raise too_deep(what) from None
+
+
+def compute_constant(value: Value, node: Any, what: str) -> Any:
+    """Compute a value that uses no column. Raises `ConfigError` if it cannot be computed."""
+    try:
+        values = project_values(pa.table({"row": [0]}), {"value": value.expression})
+    except SchemaMismatch as error:
+        raise ConfigError(
+            f"{what}: {node.sql()} cannot be computed: {error.__cause__}",
+            hint="Write the value itself.",
+        ) from error
+    return values["value"][0].as_py()
 
 
 class Evaluator:
@@ -123,6 +139,10 @@ class Evaluator:
                 return self._case(node)
             case exp.Nullif():
                 return self._nullif(node)
+            case exp.Array():
+                return Literal([self._constant(element) for element in node.expressions])
+            case exp.Date():
+                return self._cast(exp.Cast(this=node.this, to=exp.DataType.build("date")))
             case _:
                 return self._predicate(node)
 
@@ -176,6 +196,15 @@ class Evaluator:
         outcome = call_function(name, operands, self._what)
         return outcome if outcome is not None else self._refuse(node)
 
+    def _constant(self, node: Any) -> Any:
+        """Compute an element of an array literal."""
+        operand = self.read(node)
+        if isinstance(operand, Literal):
+            return operand.value
+        if node.find(exp.Column):
+            self._refuse(node, hint="The elements of an array must be constants.")
+        return compute_constant(operand, node, self._what)
+
     def _nullif(self, node: Any) -> Value:
         first, second = self.read(node.this), self.read(node.expression)
         value = to_value(first, self._what)
@@ -224,6 +253,8 @@ class Evaluator:
     def _negate(self, operand: Operand) -> Operand:
         if isinstance(operand, Literal):
             value = operand.value
+            if interval_of(operand):
+                return Literal(-value)
             if value is None or (
                 isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)
             ):
@@ -285,8 +316,13 @@ class Evaluator:
         if any(value for name, value in node.args.items() if name not in allowed):
             self._refuse(node)
 
-    def _refuse(self, node: Any) -> NoReturn:
-        sql, hint = str(node), self._hint
+    def _refuse(self, node: Any, hint: str = "") -> NoReturn:
+        sql, hint = str(node), hint or self._hint
+        if time_of_call(node):
+            raise ConfigError(
+                f"{self._what}: {node.sql()} is the time of a call: it cannot be used here",
+                hint="Compare with a constant: CAST('2026-01-31' AS DATE).",
+            )
         if isinstance(node, exp.Expression):
             sql = node.sql()
             hint = AND_OR if has_bits(node) else hint

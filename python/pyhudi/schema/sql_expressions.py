@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.input.type_tests import is_number, is_text
 from pyhudi.schema.predicate_literals import to_scalar
 from pyhudi.schema.predicates import Conjunct, Path
@@ -105,6 +105,20 @@ def to_value(operand: Operand, what: str) -> Value:
     return in_type(operand, common_type([operand], what), what)
 
 
+def literal_argument(what: str, operand: Operand, function: str, python_type: type) -> Any:
+    """Return an argument that must be a literal; None for null."""
+    if isinstance(operand, Literal) and (
+        operand.value is None
+        or (isinstance(operand.value, python_type) and not isinstance(operand.value, bool))
+    ):
+        return operand.value
+    expected = "a text" if python_type is str else "an integer"
+    raise ConfigError(
+        f"{what}: this argument of {function} must be {expected} literal",
+        hint="Columns are not allowed there; use a pyarrow expression.",
+    )
+
+
 def in_type(operand: Operand, data_type: pa.DataType, what: str) -> Value:
     """Return an operand in the common type of operands."""
     if isinstance(operand, Value):
@@ -157,7 +171,12 @@ def _literal_type(value: Any, others: Sequence[pa.DataType], what: str) -> pa.Da
         return _decimal_of(Decimal(value), what)
     if isinstance(value, datetime):
         return pa.timestamp("us", "UTC" if value.tzinfo else None)
-    return pa.date32() if isinstance(value, date) else pa.scalar(value).type
+    if isinstance(value, date):
+        return pa.date32()
+    try:
+        return pa.scalar(value).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaMismatch(f"{what}: {value} cannot be used here") from error
 
 
 def _decimal_of(value: Decimal, what: str) -> pa.DataType:

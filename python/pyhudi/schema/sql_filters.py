@@ -21,12 +21,11 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.schema.computed_columns import project_values
 from pyhudi.schema.predicate_comparisons import boolean
 from pyhudi.schema.predicate_literals import parse_literal
 from pyhudi.schema.predicates import Path, Where, check_size, column_type
 from pyhudi.schema.sql_casts import DAY_AND_TIME
-from pyhudi.schema.sql_evaluator import COMPARISONS, Evaluator
+from pyhudi.schema.sql_evaluator import COMPARISONS, Evaluator, compute_constant
 from pyhudi.schema.sql_expressions import Literal, Operand, Value
 from pyhudi.schema.sql_operators import truth
 from pyhudi.schema.sql_parser import parse_one, too_deep
@@ -172,12 +171,12 @@ class _Filter(Evaluator):
                 return parse_literal(string, data_type).as_py()
         return self._refuse(node)
 
-    def _refuse(self, node: Any) -> NoReturn:
+    def _refuse(self, node: Any, hint: str = "") -> NoReturn:
         if self._in_comparison:
             self._hint = (
                 "Compare a column, or what is computed from one, with a value or another column."
             )
-        super()._refuse(node)
+        super()._refuse(node, hint)
 
 
 def _path(column: Any) -> Path:
@@ -206,14 +205,7 @@ def _compute(node: Any) -> Any:
     operand = Evaluator(_no_column, "where").read(node)
     if isinstance(operand, Literal):
         return operand.value
-    try:
-        values = project_values(pa.table({"row": [0]}), {"value": operand.expression})
-    except SchemaMismatch as error:
-        raise ConfigError(
-            f"where: {node.sql()} cannot be computed: {error.__cause__}",
-            hint="Write the value itself.",
-        ) from error
-    return values["value"][0].as_py()
+    return compute_constant(operand, node, "where")
 
 
 def _no_column(column: Any) -> Value:

@@ -16,20 +16,23 @@ import pyarrow.types as at
 from sqlglot import exp
 
 from pyhudi.errors import ConfigError, SchemaMismatch
-from pyhudi.input.type_tests import is_number, is_text
+from pyhudi.input.type_tests import is_list, is_number, is_text
 from pyhudi.schema.sql_expressions import (
     Literal,
     Operand,
     Value,
+    boolean,
     call,
     cast,
     common_type,
     in_type,
+    literal_argument,
     null,
     to_value,
 )
+from pyhudi.schema.sql_lists import LIST_FUNCTIONS, list_length
+from pyhudi.schema.sql_times import TIME_FUNCTIONS
 
-_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _MAX_DIGITS = 38
 _FAR = 2**31
 _PART = re.compile(r"\\([%_\\])|([^\\])", re.DOTALL)
@@ -38,7 +41,7 @@ _SIGNS = frozenset(".?+*^$\\[]{}()|")
 """Characters with a meaning in regular expressions."""
 
 
-def call_function(name: str, arguments: Sequence[Operand], what: str) -> Value | None:
+def call_function(name: str, arguments: Sequence[Operand], what: str) -> Operand | None:
     """Call a function; None for an unknown one, or with other arguments.
 
     Raises `SchemaMismatch` for unsupported types.
@@ -70,20 +73,6 @@ def _string_operand(what: str, operand: Operand, function: str) -> Value:
     return value
 
 
-def _literal_argument(what: str, operand: Operand, function: str, python_type: type) -> Any:
-    """Return an argument that must be a literal; None for null."""
-    if isinstance(operand, Literal) and (
-        operand.value is None
-        or (isinstance(operand.value, python_type) and not isinstance(operand.value, bool))
-    ):
-        return operand.value
-    expected = "a text" if python_type is str else "an integer"
-    raise ConfigError(
-        f"{what}: this argument of {function} must be {expected} literal",
-        hint="Columns are not allowed there; use a pyarrow expression.",
-    )
-
-
 def _lower(what: str, operand: Operand) -> Value:
     return call("utf8_lower", _string_operand(what, operand, "lower"), what=what)
 
@@ -99,7 +88,7 @@ def _upper(what: str, operand: Operand) -> Value:
 
 def _trim_function(function: str) -> Callable[..., Value]:
     def trim(what: str, operand: Operand, characters: Operand = Literal(" ")) -> Value:  # noqa: B008 - frozen
-        trimmed = _literal_argument(what, characters, "trim", str)
+        trimmed = literal_argument(what, characters, "trim", str)
         value = _string_operand(what, operand, "trim")
         if trimmed is None:
             return null(pa.string())
@@ -109,6 +98,8 @@ def _trim_function(function: str) -> Callable[..., Value]:
 
 
 def _length(what: str, operand: Operand) -> Value:
+    if isinstance(operand, Value) and is_list(operand.data_type):
+        return list_length(what, operand)
     return call("utf8_length", _string_operand(what, operand, "length"), what=what)
 
 
@@ -121,7 +112,7 @@ def _substring(
     """Return a substring. Positions begin at 1; negative positions count from the end."""
     value = _string_operand(what, operand, "substring")
     first, count = (
-        _literal_argument(what, argument, "substring", int) for argument in (start, length)
+        literal_argument(what, argument, "substring", int) for argument in (start, length)
     )
     if first is None or count is None:
         return null(pa.string())
@@ -148,7 +139,7 @@ def _matcher(function: str, name: str, options: Callable[[str], Any]) -> Callabl
 
     def match(what: str, operand: Operand, pattern: Operand) -> Value:
         value = _string_operand(what, operand, name)
-        literal = _literal_argument(what, pattern, name, str)
+        literal = literal_argument(what, pattern, name, str)
         if literal is None:
             return null(pa.bool_())
         return call(function, value, options=options(literal), what=what)
@@ -160,7 +151,7 @@ def like(what: str, operand: Operand, pattern: Operand, *, ignore_case: bool = F
     """Return whether a string matches a literal pattern."""
     name = "ILIKE" if ignore_case else "LIKE"
     value = _string_operand(what, operand, name)
-    literal = _literal_argument(what, pattern, name, str)
+    literal = literal_argument(what, pattern, name, str)
     if literal is None:
         return null(pa.bool_())
     function, options = _like_options(literal, ignore_case=ignore_case)
@@ -223,6 +214,12 @@ def _number(what: str, operand: Operand, function: str) -> Value:
     return value
 
 
+def _is_nan(what: str, operand: Operand) -> Value:
+    """Return whether a number is NaN; false for null, as in Spark."""
+    value = cast(_number(what, operand, "isnan"), pa.float64())
+    return call("coalesce", call("is_nan", value, what=what), boolean(value=False), what=what)
+
+
 def _abs(what: str, number: Operand) -> Value:
     value = _number(what, number, "abs")
     wide = cast(value, pa.int64()) if at.is_integer(value.data_type) else value
@@ -239,7 +236,7 @@ def _with_room_to_round(value: Value) -> Value:
 
 def _round(what: str, number: Operand, digits: Operand = Literal(0)) -> Value:  # noqa: B008 - frozen
     value = _number(what, number, "round")
-    places = _literal_argument(what, digits, "round", int)
+    places = literal_argument(what, digits, "round", int)
     if places is None:
         return null(value.data_type)
     if places < 0 or (at.is_floating(value.data_type) and places):
@@ -268,42 +265,6 @@ def _floor_or_ceil(function: str) -> Callable[..., Value]:
         return call(function, _with_room_to_round(value), what=what)
 
     return round_number
-
-
-# --- dates and timestamps -------------------------------------------------------------------------
-
-
-def _timestamp(what: str, operand: Operand, function: str) -> Value:
-    """Return a timestamp in UTC, or a date as its midnight."""
-    value = to_value(operand, what)
-    if at.is_null(value.data_type):
-        return null(pa.timestamp("us"))
-    if at.is_date(value.data_type):
-        return cast(value, pa.timestamp("us"))
-    if not at.is_timestamp(value.data_type):
-        raise SchemaMismatch(
-            f"{what}: {function} needs a date or a timestamp, not {value.data_type}",
-            hint="Use CAST(x AS DATE) or CAST(x AS TIMESTAMP).",
-        )
-    return cast(value, pa.timestamp(value.data_type.unit, "UTC")) if value.data_type.tz else value
-
-
-def _part(function: str) -> Callable[..., Value]:
-    def part(what: str, timestamp: Operand) -> Value:
-        return call(function, _timestamp(what, timestamp, function), what=what)
-
-    return part
-
-
-def _date_trunc(what: str, unit: Operand, timestamp: Operand) -> Value:
-    name = _literal_argument(what, unit, "date_trunc", str)
-    if name is None or name.lower() not in _UNITS:
-        raise ConfigError(
-            f"{what}: date_trunc to {name!r} is unknown", hint=f"Choose one of {', '.join(_UNITS)}."
-        )
-    options = pc.RoundTemporalOptions(1, name.lower(), week_starts_monday=True)
-    value = _timestamp(what, timestamp, "date_trunc")
-    return call("floor_temporal", value, options=options, what=what)
 
 
 # --- several --------------------------------------------------------------------------------------
@@ -349,7 +310,7 @@ def _minimum_or_maximum(function: str, values: Sequence[Value], what: str) -> Va
 
 
 _ANY = 1000
-FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
+FUNCTIONS: dict[str, tuple[Callable[..., Operand], int, int]] = {
     "lower": (_lower, 1, 1),
     "upper": (_upper, 1, 1),
     "trim": (_trim_function("utf8_trim"), 1, 2),
@@ -363,8 +324,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Value], int, int]] = {
     "round": (_round, 1, 2),
     "floor": (_floor_or_ceil("floor"), 1, 1),
     "ceil": (_floor_or_ceil("ceil"), 1, 1),
-    **{name: (_part(name), 1, 1) for name in ("year", "month", "day", "hour", "minute", "second")},
-    "date_trunc": (_date_trunc, 2, 2),
+    "isnan": (_is_nan, 1, 1),
+    **TIME_FUNCTIONS,
+    **LIST_FUNCTIONS,
     "starts_with": (_matcher("starts_with", "starts_with", pc.MatchSubstringOptions), 2, 2),
     "ends_with": (_matcher("ends_with", "ends_with", pc.MatchSubstringOptions), 2, 2),
     "contains": (_matcher("match_substring", "contains", pc.MatchSubstringOptions), 2, 2),
@@ -390,13 +352,18 @@ _FUNCTION_NODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Round": ("round", ("this", "decimals")),
     "Floor": ("floor", ("this",)),
     "Ceil": ("ceil", ("this",)),
-    "Year": ("year", ("this",)),
-    "Month": ("month", ("this",)),
-    "Day": ("day", ("this",)),
+    **{name.title(): (name, ("this",)) for name in ("year", "quarter", "month", "day")},
+    **{name.title(): (name, ("this",)) for name in ("hour", "minute", "second")},
     "DayOfMonth": ("day", ("this",)),
-    "Hour": ("hour", ("this",)),
-    "Minute": ("minute", ("this",)),
-    "Second": ("second", ("this",)),
+    "Week": ("weekofyear", ("this",)),
+    "WeekOfYear": ("weekofyear", ("this",)),
+    "DayOfWeek": ("dayofweek", ("this",)),
+    "DayOfYear": ("dayofyear", ("this",)),
+    "Extract": ("extract", ("this", "expression")),
+    "IsNan": ("isnan", ("this",)),
+    "ArraySize": ("array_size", ("this",)),
+    "ArrayContains": ("array_contains", ("this", "expression")),
+    "Bracket": ("subscript", ("this", "expressions")),
     "DateTrunc": ("date_trunc", ("unit", "this")),
     "StartsWith": ("starts_with", ("this", "expression")),
     "EndsWith": ("ends_with", ("this", "expression")),
@@ -412,6 +379,14 @@ _OTHER_NAMES = {
     "char_length": "length",
     "character_length": "length",
     "dayofmonth": "day",
+    "week": "weekofyear",
+    "date_part": "extract",
+    "size": "cardinality",
+    "list_contains": "array_contains",
+    "list_has": "array_contains",
+    "list_element": "element_at",
+    "list_extract": "element_at",
+    "is_nan": "isnan",
 }
 _IGNORED = {"safe", "is_nvl", "is_null", "ignore_nulls", "position"}
 """Arguments for the behaviour of dialects, and `position`, which `call_of` reads itself."""

@@ -39,6 +39,7 @@ from pyhudi.schema.sql_expressions import (
     null,
     to_value,
 )
+from pyhudi.schema.sql_times import add_interval, interval_of
 
 _INT64_DIGITS = 19
 _FUNCTIONS = {"+": "add_checked", "-": "subtract_checked", "*": "multiply_checked"}
@@ -145,7 +146,12 @@ def _check_comparable(data_type: pa.DataType, what: str) -> None:
 
 
 def arithmetic(left: Operand, op: str, right: Operand, what: str) -> Value:
-    """Join two operands by one of `+ - * / %`. Raises `SchemaMismatch` if one is not a number."""
+    """Join two operands by one of `+ - * / %`, or add an interval to a date or timestamp.
+
+    Raises `SchemaMismatch` if one is not a number.
+    """
+    if interval_of(left) or interval_of(right):
+        return add_interval(left, op, right, what)
     for side in (left, right):
         _check_number(side, what)
     if op == "/":

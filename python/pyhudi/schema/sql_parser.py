@@ -15,11 +15,29 @@ import sqlglot
 from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined] # imported there in some releases
 
 from pyhudi.errors import ConfigError
 
 _MAX_DIGITS = 400
 """More digits than any number of a column has, also a double with all its digits."""
+INTERVAL_UNITS = {
+    f"{unit}{plural}": (months, micros)
+    for unit, months, micros in (
+        ("year", 12, 0),
+        ("month", 1, 0),
+        ("week", 0, 7 * 86_400_000_000),
+        ("day", 0, 86_400_000_000),
+        ("hour", 0, 3_600_000_000),
+        ("minute", 0, 60_000_000),
+        ("second", 0, 1_000_000),
+        ("millisecond", 0, 1000),
+        ("microsecond", 0, 1),
+    )
+    for plural in ("", "s")
+}
+"""Months and microseconds of each unit of an interval."""
+_NUMBERS = (TokenType.STRING, TokenType.NUMBER)
 _MAX_QUOTED = 200
 """Characters of the SQL that a message repeats."""
 
@@ -57,6 +75,27 @@ class _Sql(Dialect):
             "LTRIM": _trim_of("ltrim", "LEADING"),
             "RTRIM": _trim_of("rtrim", "TRAILING"),
         }
+
+        def _parse_interval(self, *_: Any, **__: Any) -> Any:
+            """Parse an interval as a call with its text: sqlglot 26 drops signs and fractions."""
+            index, words = self._index, []
+            if not self._match(TokenType.INTERVAL):
+                return None
+            while True:
+                sign = "-" if self._match(TokenType.DASH) else ""
+                if not self._match_set(_NUMBERS):
+                    break
+                words.append(sign + self._prev.text)
+                if self._curr and self._curr.text.lower() in INTERVAL_UNITS:
+                    self._advance()
+                    words.append(self._prev.text)
+                elif self._prev.token_type is not TokenType.STRING:
+                    break
+                if not self._match_set(_NUMBERS, advance=False):
+                    text = exp.Literal.string(" ".join(words))
+                    return exp.Anonymous(this="interval", expressions=[text])
+            self._retreat(index)
+            return None
 
         def _parse_as_command(self, start: Any) -> Any:
             """Refuse statements that sqlglot does not know; it would print a warning."""
@@ -103,6 +142,14 @@ def parse_one(sql: str, what: str, *, hint: str = "") -> Any:
         msg = f"{what}: {_quote_text(sql)} is not one SQL expression"
         raise ConfigError(msg, hint=hint or _QUOTES)
     return statements[0]
+
+
+def time_of_call(node: Any) -> str | None:
+    """Return the type of a call that gives the current time or date; None for another node."""
+    if type(node) is exp.Anonymous and str(node.this).lower() == "now":
+        return None if node.expressions else "TIMESTAMP"
+    types = {exp.CurrentTimestamp: "TIMESTAMP", exp.CurrentDate: "DATE"}
+    return None if node.args.get("this") else types.get(type(node))
 
 
 def too_deep(what: str) -> ConfigError:
