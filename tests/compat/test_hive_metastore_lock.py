@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from pyhudi.clock import SystemClock
 from pyhudi.errors import CommitConflict, StorageError
+from pyhudi.txn.locks.hive_client import user_name
 from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
 from tests.helpers.hive_metastore import TIMEOUT_S, HiveMetastore
 from tests.helpers.lock_context import held
@@ -66,6 +68,14 @@ def test_hive_lock_of_killed_process_expires(metastore: HiveMetastore) -> None:
     assert not waiting.acquire(0)
     assert waiting.acquire(10 * TIMEOUT_S * 1000)
     waiting.release()
+
+
+def test_read_holder_names_user_and_machine(metastore: HiveMetastore) -> None:
+    holder, reader = (lock(metastore.uris, "read") for _ in range(2))
+    assert reader.read_holder() is None
+    with held(holder, 10_000):
+        assert reader.read_holder() == f"{user_name()}@{socket.gethostname()}"
+    assert reader.read_holder() is None
 
 
 def test_hive_lock_without_heartbeat_is_lost(metastore: HiveMetastore) -> None:

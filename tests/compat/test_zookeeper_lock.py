@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -52,12 +53,18 @@ def test_turns_and_a_lost_session(server: ZooKeeperServer) -> None:
     assert counter == {"value": 20, "most": 1, "now": 0}
 
     holder, waiting = lock(server), lock(server)
+    assert waiting.read_holder() is None
     assert holder.acquire(10_000)
     assert not waiting.acquire(300)
     holder.check()
+    assert re.fullmatch(
+        r"_c_[0-9a-f-]+-lock-\d+ \(session 0x[0-9a-f]+\)", waiting.read_holder() or ""
+    )
     server.close()
     _until_lost(holder)
     holder.release()
+    with pytest.raises(StorageError, match="ZooKeeper at"):
+        waiting.read_holder()
     with pytest.raises(StorageError, match="ZooKeeper at"):
         lock(server).acquire(1000)
 

@@ -146,3 +146,17 @@ def test_dynamodb_lock_takes_released_item(locks: Any) -> None:
 def test_dynamodb_lock_raises_for_missing_table() -> None:
     with pytest.raises(StorageError, match="DynamoDB table hudi_locks"):
         lock().acquire(0)
+
+
+def test_read_holder_names_owner_of_item(locks: Any) -> None:
+    holder, reader = lock(), lock()
+    assert reader.read_holder() is None
+    with held(holder, 1000):
+        (item,) = items(locks)
+        assert reader.read_holder() == item["ownerName"]["S"]
+    assert reader.read_holder() is None
+
+
+def test_read_holder_without_table_is_an_error(service: Any) -> None:
+    with pytest.raises(StorageError, match="DynamoDB table hudi_locks"):
+        lock().read_holder()

@@ -49,6 +49,9 @@ class CountedLock:
     def holder(self) -> str:
         return "a test"
 
+    def read_holder(self) -> str | None:
+        return None
+
 
 class SteppedClock(SystemClock):
     """A clock that the test sets."""

@@ -685,3 +685,16 @@ def test_storage_lock_owner_must_be_string(kind: str, tmp_path: Path) -> None:
     assert not lock.acquire(0)
     assert lock.holder().isascii()
     assert lock.holder().isprintable()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_holder_changes_nothing(kind: str, tmp_path: Path) -> None:
+    holder, reader = lock_of(kind, tmp_path), lock_of(kind, tmp_path)
+    assert reader.read_holder() is None
+    assert not any(tmp_path.rglob("*"))
+    with held(holder, 1000):
+        name = reader.read_holder()
+        assert name is not None
+        assert kind == "process" or f"(process {os.getpid()} of this machine)" in name
+        holder.check()
+    assert reader.read_holder() is None

@@ -410,7 +410,7 @@ def new_stream(
     if consumer is not None:
         shard = request.part or Shard(0, 1)
         stored = ConsumerPosition(table.storage, consumer, shard, SystemClock())
-    return Stream(table, request, stored, poll_s=_parse_poll(poll), wait=wait)
+    return Stream(table, request, stored, poll_s=parse_interval(poll, "poll"), wait=wait)
 
 
 def _check_shard(request: StreamRequest, consumer: str | None) -> None:
@@ -431,11 +431,14 @@ def _check_shard(request: StreamRequest, consumer: str | None) -> None:
         )
 
 
-def _parse_poll(poll: float | str) -> float:
-    """Return the seconds of `poll`. Raises `ConfigError` if it is no duration."""
-    value: Any = poll
-    if isinstance(poll, str):
-        match = _DURATION.fullmatch(poll)
+def parse_interval(interval: float | str, name: str) -> float:
+    """Return the seconds of an interval. Raises `ConfigError` if it is no duration.
+
+    name: of the argument, for the error.
+    """
+    value: Any = interval
+    if isinstance(interval, str):
+        match = _DURATION.fullmatch(interval)
         value = float(match[1]) * _SECONDS[match[2]] if match else None
     if (
         isinstance(value, bool)
@@ -443,6 +446,6 @@ def _parse_poll(poll: float | str) -> float:
         or not 0 < value <= _MAX_POLL_S
     ):
         raise ConfigError(
-            f"poll is {poll!r}", hint="Pass seconds, such as 5, or '500ms', '5s', '1m'."
+            f"{name} is {interval!r}", hint="Pass seconds, such as 5, or '500ms', '5s', '1m'."
         )
     return float(value)

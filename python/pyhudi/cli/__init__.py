@@ -14,6 +14,7 @@ from pathlib import Path
 
 COMMANDS = {
     "inspect_commands": "show schema files slices partitions logs metadata health readers report",
+    "top": "top",
     "read": "head count query export incremental changes diff",
     "sql_shell": "sql",
     "write": "upsert insert bulk-insert import update delete",
@@ -25,6 +26,7 @@ COMMANDS = {
 """The commands of each module, in the order of the help. Their functions have the same names."""
 PANELS = {
     "inspect_commands": "Inspect",
+    "top": "Inspect",
     "read": "Read",
     "sql_shell": "SQL",
     "write": "Write",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from json import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyhudi.cli.plain_grid import MAX_WIDTH, plain_grid
 from pyhudi.config.formatting import count_text, duration_text, printable, size_text
@@ -47,28 +47,28 @@ class Printer:
             _sizes(rows.column(name)) if name in sizes else cell_text(rows.column(name))
             for name in rows.column_names
         ]
-        names = list(map(printable, rows.column_names))
         right = [is_number(column.type) for column in rows.schema]
-        texts = [[name, *map(printable, cells)] for name, cells in zip(names, columns, strict=True)]
+        named = zip(rows.column_names, columns, strict=True)
+        self.grid([[name, *cells] for name, cells in named], right=right)
+
+    def grid(self, columns: Sequence[Sequence[str]], *, right: Sequence[bool]) -> None:
+        """Print columns of text, the name of each first; see `rows`.
+
+        right: whether the numbers of each column are aligned to the right.
+        """
+        texts = [list(map(printable, column)) for column in columns]
         text = plain_grid(texts, right=right, head=True)
         if text is not None:
             sys.stdout.write(text)
             return
-        from rich import box  # noqa: PLC0415 - pipes do not need it
-        from rich.table import Table  # noqa: PLC0415 - as above
-
-        grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
-        for name, is_right in zip(names, right, strict=True):
-            grid.add_column(name, justify="right" if is_right else "left", overflow="fold")
-        for cells in zip(*(cells[1:] for cells in texts), strict=True):
-            grid.add_row(*cells)
-        console = _console()
+        grid, console = rich_grid(texts, right), _console()
         full_width = console.options.update(width=MAX_WIDTH)
         if console.measure(grid, options=full_width).maximum <= console.width:
             _draw(grid)
             return
-        for cells in zip(*columns, strict=True):
-            _draw_pairs(zip(rows.column_names, cells, strict=True))
+        names = [column[0] for column in texts]
+        for cells in zip(*(column[1:] for column in texts), strict=True):
+            _draw_pairs(zip(names, cells, strict=True))
             console.print()
 
     def lines(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -181,6 +181,30 @@ class Printer:
             yield add_rows
 
 
+def rich_grid(
+    columns: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    folded: Collection[str] | None = None,
+) -> Table:
+    """Return columns of text, the name of each first, as a table of rich.
+
+    folded: names of the columns that are folded if the terminal is too narrow, before cells of
+    others are cut; None for all.
+    """
+    from rich import box  # noqa: PLC0415 - pipes do not need it
+    from rich.table import Table  # noqa: PLC0415 - as above
+
+    grid = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False, show_edge=False)
+    for column, is_right in zip(columns, right, strict=True):
+        justify: Literal["left", "right"] = "right" if is_right else "left"
+        is_cut = folded is not None and column[0] not in folded
+        overflow: Literal["ellipsis", "fold"] = "ellipsis" if is_cut else "fold"
+        grid.add_column(column[0], justify=justify, overflow=overflow, no_wrap=is_cut)
+    for cells in zip(*(column[1:] for column in columns), strict=True):
+        grid.add_row(*cells)
+    return grid
+
+
 def to_json(value: Any) -> Any:
     """Return a result in JSON's types; a value of another type becomes a string."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -192,6 +216,11 @@ def to_json(value: Any) -> Any:
     if isinstance(value, (tuple, list, set, frozenset)):
         return [to_json(item) for item in value]
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+
+def live_console() -> Console:
+    """Return the console of a view that is redrawn in the terminal."""
+    return _console()
 
 
 def _console(*, stderr: bool = False) -> Console:

@@ -233,6 +233,12 @@ def _swap(storage: Storage, path: str, content: _Content, version: str | None) -
     return written
 
 
+def parse_positions(path: str, data: bytes) -> tuple[str, tuple[ShardPosition, ...]]:
+    """Return the order of a consumer's times, and its shards. Raises `CorruptTable`."""
+    content = _Content.parse(path, data)
+    return content.order, content.shards
+
+
 def consumer_table(storage: Storage) -> pa.Table:
     """Return the consumers by name and shard, see `HudiTable.consumers`."""
     folders, _ = storage.list_dir(FOLDER)

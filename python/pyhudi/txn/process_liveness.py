@@ -54,6 +54,20 @@ def is_from_dead_process(content: bytes) -> bool:
     return _has_ended(fields.get("pid"), fields.get("started"))
 
 
+def local_process(content: bytes) -> int | None:
+    """Return the number of the content's process, None unless it is one of this machine."""
+    fields, process = parse_json_object(content), _this_process(os.getpid())
+    number = fields.get("pid")
+    is_local = bool(process) and fields.get("machine") == process["machine"]
+    return number if is_local and isinstance(number, int) else None
+
+
+def describe(owner: str, content: bytes) -> str:
+    """Return an owner with the content's process, if it is one of this machine."""
+    number = local_process(content)
+    return owner if number is None else f"{owner} (process {number} of this machine)"
+
+
 def _has_ended(pid: Any, started: Any) -> bool:
     """Return whether no process has this number and start time; False if unknown."""
     now = _start_time(pid)

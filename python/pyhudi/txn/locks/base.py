@@ -46,6 +46,12 @@ class TableLock(Protocol):
     def holder(self) -> str:
         """Describe the holder of the lock, for messages."""
 
+    def read_holder(self) -> str | None:
+        """Return who holds the lock now, None if it is free. Changes nothing.
+
+        Raises the errors of `acquire`.
+        """
+
 
 def acquire(lock: TableLock, timeout_ms: int) -> None:
     """Acquire a lock. Raises `LockTimeout` if it is not available in time."""

@@ -54,12 +54,7 @@ class DynamoDbLock:
             raise self._storage_error(error) from error
 
     def _acquire(self, timeout_ms: int) -> bool:
-        if self._client is None:
-            self._client = extra("boto3", "dynamodb").client(
-                "dynamodb",
-                region_name=self._region or None,
-                endpoint_url=self._endpoint or None,
-            )
+        self._connect()
         # If the time of day were set forward, an active holder's lease would seem expired.
         since = self._clock.ticks_ms()
         deadline_ms, version = since + timeout_ms, ""
@@ -86,6 +81,14 @@ class DynamoDbLock:
             if self._clock.ticks_ms() >= deadline_ms:
                 return False
             self._clock.sleep(_POLL_S)
+
+    def _connect(self) -> None:
+        if self._client is None:
+            self._client = extra("boto3", "dynamodb").client(
+                "dynamodb",
+                region_name=self._region or None,
+                endpoint_url=self._endpoint or None,
+            )
 
     def _item(self) -> dict[str, Any] | None:
         response = self._client.get_item(
@@ -188,6 +191,21 @@ class DynamoDbLock:
     def holder(self) -> str:
         """Return the key of the lock."""
         return f"a holder of {self._key!r} in DynamoDB's table {self._table}"
+
+    def read_holder(self) -> str | None:
+        """Return the owner that the item names.
+
+        A failed holder is named until another writer takes the lock: only a wait for the lease
+        shows that it has failed.
+        """
+        try:
+            self._connect()
+            item = self._item()
+        except self._errors as error:
+            raise self._storage_error(error) from error
+        if item is None or "isReleased" in item:
+            return None
+        return ascii(item["ownerName"]["S"])[1:-1]
 
 
 _OWN = "attribute_exists(#k) AND recordVersionNumber = :v AND ownerName = :o"

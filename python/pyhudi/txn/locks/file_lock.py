@@ -127,6 +127,14 @@ class FileLock:
         """Return the lock file."""
         return f"the writer that created {self._storage.uri.rstrip('/')}/{self._path}"
 
+    def read_holder(self) -> str | None:
+        """Return the thread that the file names, None without a valid file."""
+        content = self._storage.read_or_none(self._path)
+        if content is None or self._is_expired(content):
+            return None
+        thread = process_liveness.parse_json_object(content).get("lockThreadName")
+        return process_liveness.describe(str(thread or "a writer"), _process(content))
+
 
 def _process(content: bytes) -> bytes:
     process = str(process_liveness.parse_json_object(content).get("process", ""))

@@ -123,3 +123,15 @@ class HiveMetastoreLock:
     def holder(self) -> str:
         """Return the name of the lock."""
         return f"a holder of {self._name} in the Hive metastore at {self._uris}"
+
+    def read_holder(self) -> str | None:
+        """Return user and machine of the granted lock, None if the lock is free."""
+        types = hive_types()
+        request = types.ShowLocksRequest(dbname=self._database, tablename=self._table)
+        try:
+            locks = self._client.call("show_locks", request).locks or ()
+        except self._client.errors as error:
+            raise StorageError(f"Hive metastore at {self._uris}: {error_message(error)}") from error
+        granted = (lock for lock in locks if lock.state == types.LockState.ACQUIRED)
+        lock = next(granted, None)
+        return None if lock is None else ascii(f"{lock.user}@{lock.hostname}")[1:-1]

@@ -171,3 +171,7 @@ class ProcessLock:
     def holder(self) -> str:
         """Return the process."""
         return f"another thread that writes to {self._uri}"
+
+    def read_holder(self) -> str | None:
+        """Return a thread of this process; locks of other processes are not visible."""
+        return "a thread of this process" if self._lock.locked() else None

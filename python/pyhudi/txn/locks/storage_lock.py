@@ -133,12 +133,16 @@ class StorageLock:
         self._last_owner = content.owner
         return self._is_free(content) and self._acquire(version)
 
-    def _is_free(self, content: _Content) -> bool:
+    def _has_ended(self, content: _Content) -> bool:
+        """Return whether the lease is over, or its process has ended."""
         if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
             return True
-        if content.process and process_liveness.is_from_dead_process(
+        return bool(content.process) and process_liveness.is_from_dead_process(
             content.process.encode(errors="surrogatepass")
-        ):
+        )
+
+    def _is_free(self, content: _Content) -> bool:
+        if self._has_ended(content):
             return True
         file = self._storage.head(PATH)
         if file is not None and 0 <= content.valid_until - file.modified_ms < _MIN_LEASE_MS:
@@ -232,3 +236,12 @@ class StorageLock:
         """Return the owner that was read last."""
         owner = ascii(self._last_owner)[1:-1] if self._last_owner else "another writer"
         return f"{owner} ({PATH})"
+
+    def read_holder(self) -> str | None:
+        """Return the owner that the file names, None if the file does not exist or has expired."""
+        current = self._storage.read_or_none(PATH)
+        content = None if current is None else _Content.parse(current)
+        if content is None or self._has_ended(content):
+            return None
+        process = content.process.encode(errors="surrogatepass")
+        return process_liveness.describe(ascii(content.owner)[1:-1], process)

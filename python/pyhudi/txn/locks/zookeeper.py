@@ -90,8 +90,7 @@ class ZooKeeperLock:
         no_node_error = extra("kazoo.exceptions", "zookeeper").NoNodeError
         while not self._lost.is_set():
             nodes = self._wait_for(client.get_children_async(self._path))
-            # By the sequence in the names, which begin otherwise for other clients.
-            waiting = sorted(nodes, key=lambda name: name.rsplit(_MARK, 1)[-1])
+            waiting = sorted(nodes, key=_sequence)
             if self._node not in waiting:
                 return False
             position = waiting.index(self._node)
@@ -158,3 +157,32 @@ class ZooKeeperLock:
     def holder(self) -> str:
         """Return the path of the lock."""
         return f"a holder of {self._path} in ZooKeeper at {self._hosts}"
+
+    def read_holder(self) -> str | None:
+        """Return the node with the lowest sequence and its session, None without a node."""
+        errors = extra("kazoo.exceptions", "zookeeper")
+        client = extra("kazoo.client", "zookeeper").KazooClient(
+            self._hosts, timeout=self._session_s
+        )
+        try:
+            client.start(timeout=self._connection_s)
+            nodes = self._wait_for(client.get_children_async(self._path))
+            for node in sorted(nodes, key=_sequence):
+                stat = self._wait_for(client.exists_async(f"{self._path}/{node}"))
+                if stat is not None:
+                    session = f"session 0x{stat.ephemeralOwner:x}"
+                    return f"{ascii(node)[1:-1]} ({session})"
+        except errors.NoNodeError:
+            return None
+        except Exception as error:
+            msg = f"ZooKeeper at {self._hosts}: {type(error).__name__} {error}"
+            raise StorageError(msg) from error
+        finally:
+            client.stop()
+            client.close()
+        return None
+
+
+def _sequence(node: str) -> str:
+    """Return the sequence in a node's name, which begins otherwise for other clients."""
+    return node.rsplit(_MARK, 1)[-1]
