@@ -25,7 +25,7 @@ FLAGS = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```bash\n(?P<code>.*?)^```\n(?:\n```text\n(?P<said>.*?)^```)?", FLAGS)
 VARYING = re.compile(r"\d[\d.,]*|─+|\s+")
 """Instants and sizes, and what is as wide as they are."""
-GROUPS = ("savepoint", "index", "consumer", "ingest")
+GROUPS = ("savepoint", "index", "consumer", "ingest", "catalog")
 ASKING = """
 pyhudi() {
   printf '%s\\0' "$@" > "$PIPES/asked"

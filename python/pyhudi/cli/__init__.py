@@ -22,6 +22,7 @@ COMMANDS = {
     "history": "timeline commits history rollback restore savepoint consumer",
     "services": "maintain compact log-compact cluster clean archive expire",
     "admin": "create check upgrade downgrade rebuild-metadata sync index",
+    "catalog": "catalog",
 }
 """The commands of each module, in the order of the help. Their functions have the same names."""
 PANELS = {
@@ -34,6 +35,7 @@ PANELS = {
     "history": "History",
     "services": "Services",
     "admin": "Administration",
+    "catalog": "Administration",
 }
 """The heading of each module's commands in the help."""
 INSPECTIONS = frozenset(COMMANDS["inspect_commands"].split()) - {"report"}
