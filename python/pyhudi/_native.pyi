@@ -114,6 +114,12 @@ DEBUG_BUILD: bool
 _Paths: TypeAlias = list[str]
 _Files: TypeAlias = list[tuple[str, int, int]]
 
+def request_totals() -> list[tuple[str, int, int, int, int, int]]:
+    """Requests of this process to storage, by kind.
+
+    Each: kind, requests, bytes sent, bytes received, retries, throttled requests.
+    """
+
 @final
 class Store:
     """A place where a table's bytes live: a local folder, or keys below a prefix of a bucket.

@@ -73,7 +73,11 @@ class SystemClock:
 
     def ticks_ms(self) -> int:
         """Return milliseconds since the machine started, including time asleep."""
-        return time.clock_gettime_ns(_TICKS) // 1_000_000
+        return self.ticks_ns() // 1_000_000
+
+    def ticks_ns(self) -> int:
+        """Return nanoseconds since the machine started, including time asleep."""
+        return time.clock_gettime_ns(_TICKS)
 
     def uuid(self) -> str:
         """Return a random UUID: 36 characters, lower case."""

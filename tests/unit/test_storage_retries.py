@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from pyhudi import events
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Storage
 
@@ -144,6 +145,30 @@ def test_refused_request_is_retried(storage: Storage, faults: Faults) -> None:
     faults.refused = 3
     assert storage.read("a") == b"content"
     assert faults.asked == ["get"] * 4
+
+
+def counts_since(before: dict[str, events.Requests]) -> dict[str, events.Requests]:
+    now = events.storage_requests()
+    return {kind: now[kind].since(before[kind]) for kind in now if now[kind] != before[kind]}
+
+
+def test_retries_and_throttled_requests_are_counted(storage: Storage, faults: Faults) -> None:
+    """An equal request after that is no retry, and neither is one that failed for good."""
+    body = b"<Error><Code>SlowDown</Code><Message>m</Message></Error>"
+    faults.refused = 3
+    before = events.storage_requests()
+    assert storage.read("a") == b"content"
+    received = 3 * len(body) + len(b"content")
+    assert counts_since(before) == {"read": (4, 0, received, 3, 3)}
+    before = events.storage_requests()
+    assert storage.read("a") == b"content"
+    assert counts_since(before) == {"read": (1, 0, len(b"content"), 0, 0)}
+    faults.cut = {"list": 1}
+    before = events.storage_requests()
+    storage.list()
+    (count,) = counts_since(before).values()
+    assert (count.total, count.retries, count.throttled) == (3, 1, 0)
+    assert count.bytes_received == len(page("")) + len(page("second"))
 
 
 def test_max_retries_limits_requests(storage: Storage, faults: Faults) -> None:

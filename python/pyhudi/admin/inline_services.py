@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from pyhudi import events
 from pyhudi.admin import run_service
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.catalog_sync_options import SyncOptions
@@ -106,9 +107,15 @@ def _after_commit(
 def _execute(
     name: str, service: Service, handle: WritableTable, instant: str, on_error: OnError
 ) -> None:
-    with warn_on_failure(handle.storage.uri, instant, name, on_error=on_error):
+    uri = handle.storage.uri
+    with (
+        warn_on_failure(uri, instant, name, on_error=on_error),
+        events.observe(events.Service, uri, name, instant) as event,
+    ):
         done = service()
-        logger.info("%s: %s after %s: %r", handle.storage.uri, name, instant, done)
+        if event is not None:
+            event.add_figures(done)
+        logger.info("%s: %s after %s: %r", uri, name, instant, done)
 
 
 def _due(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, get_args
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import report_rows
 from pyhudi.api.outputs import Outputs, check_limit, stream, stream_first
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Moment
@@ -103,7 +105,7 @@ class Changes(Outputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        return self._stream(self.request.limit)
+        return report_rows(self.table, "changes", partial(self._stream, self.request.limit))
 
     def __repr__(self) -> str:
         request = self.request
@@ -121,8 +123,8 @@ class Changes(Outputs):
         return changes_html(self)
 
     def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
-        limit = self.request.limit
-        return self._stream(max_rows if limit is None else min(max_rows, limit))
+        limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
+        return report_rows(self.table, "changes", partial(self._stream, limit))
 
     def _stream(self, limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.query.change_reader import change_task  # noqa: PLC0415 - planning needs no core
@@ -171,6 +173,9 @@ class Diff(Outputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
+        return report_rows(self.after, "diff", self._open)
+
+    def _open(self) -> pa.RecordBatchReader:
         from pyhudi.query.change_reader import (  # noqa: PLC0415 - planning needs no core
             diff_task,
             pair_moved_rows,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 
@@ -94,6 +95,7 @@ class DdlOperations(TableHandle):
         return read_constraints(self.config)
 
     @arg.check_arguments()
+    @as_operation
     def add_constraint(self, name: str, condition: str) -> None:
         """Add a condition that every row of the table satisfies, now and after later writes.
 
@@ -121,6 +123,7 @@ class DdlOperations(TableHandle):
         self._reload()
 
     @arg.check_arguments()
+    @as_operation
     def drop_constraint(self, name: str) -> None:
         """Drop a constraint.
 
@@ -140,6 +143,7 @@ class DdlOperations(TableHandle):
         self._reload()
 
     @arg.check_arguments()
+    @as_operation
     def set_properties(self, properties: Mapping[str, object]) -> None:
         """Change properties of the table, under its lock: all of them, or none.
 
@@ -171,6 +175,7 @@ class DdlOperations(TableHandle):
         self._reload()
 
     @arg.check_arguments()
+    @as_operation
     def upgrade(self, to: int = 9, *, dry_run: bool = False) -> VersionChange:
         """Upgrade the table to a later version; no other operation does that.
 
@@ -197,6 +202,7 @@ class DdlOperations(TableHandle):
         return self._change_version(to, up=True, dry_run=dry_run)
 
     @arg.check_arguments()
+    @as_operation
     def downgrade(self, to: int, *, dry_run: bool = False) -> VersionChange:
         """Downgrade the table to an earlier version; otherwise as `upgrade`.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
@@ -60,6 +61,7 @@ class HistoryOperations(TableHandle):
         return history(table, limit, bound, archived=archived)
 
     @arg.check_arguments()
+    @as_operation
     def savepoint(self, comment: str = "", instant: str | None = None) -> str:
         """Save a commit: the cleaner retains its files until you call `delete_savepoint`.
 
@@ -98,6 +100,7 @@ class HistoryOperations(TableHandle):
         return savepoint_table(savepoints(self.state.timeline))
 
     @arg.check_arguments()
+    @as_operation
     def delete_savepoint(self, instant: str) -> None:
         """Delete a savepoint; the commit stays, and the cleaner may remove its files from then on.
 
@@ -114,6 +117,7 @@ class HistoryOperations(TableHandle):
         self._reload()
 
     @arg.check_arguments()
+    @as_operation
     def rollback(self, instant: str, *, dry_run: bool = False) -> RestoreResult:
         """Roll back the newest completed commit, or a failed pending write or clustering.
 
@@ -146,6 +150,7 @@ class HistoryOperations(TableHandle):
         return result
 
     @arg.check_arguments()
+    @as_operation
     def restore(self, to: Moment, *, dry_run: bool = False) -> RestoreResult:
         """Restore the table to an earlier commit: everything after it is removed permanently.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 from pyhudi.engine.memory_pool import low_memory_mode
@@ -17,6 +18,7 @@ class IndexOperations(TableHandle):
     """Index methods of `HudiTable`. They never change rows."""
 
     @arg.check_arguments()
+    @as_operation
     def create_index(
         self,
         kind: str,
@@ -74,6 +76,7 @@ class IndexOperations(TableHandle):
         return created
 
     @arg.check_arguments()
+    @as_operation
     def drop_index(self, name: str) -> tuple[str, ...]:
         """Drop an index, also one that pyhudi cannot create.
 
@@ -100,6 +103,7 @@ class IndexOperations(TableHandle):
         return dropped
 
     @arg.check_arguments()
+    @as_operation
     def rebuild_metadata(self, *, memory_limit: MemorySize | None = None) -> tuple[str, ...]:
         """Rebuild the metadata table from the files on storage.
 

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
@@ -87,6 +88,7 @@ class ReadOperations(TableHandle, LazyRows):
         )
 
     @arg.check_arguments()
+    @as_operation
     def get(self, keys: Any, columns: Sequence[str] | None = None) -> pa.Table:
         """Read the rows with these record keys.
 

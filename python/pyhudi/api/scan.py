@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import as_operation, report_rows
 from pyhudi.api.outputs import check_limit, stream_first
 from pyhudi.api.scan_outputs import ScanOutputs
 from pyhudi.cached_property import cached_property
@@ -110,12 +112,31 @@ class Scan(ScanOutputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
+        return report_rows(self.table, self._operation, self._open)
+
+    def _open(self) -> pa.RecordBatchReader:
         rows = self._rows_of_keys()
         return (
             rows.to_reader() if rows is not None else self._stream(self.tasks, self.request.limit)
         )
 
+    @property
+    def _operation(self) -> str:
+        """Name of the read in events."""
+        return "scan" if self.incremental_range is None else "incremental"
+
+    @property
+    def uri(self) -> str:
+        """Location of the table."""
+        return self.table.storage.uri
+
+    @property
+    def table_name(self) -> str:
+        """Name of the table."""
+        return self.table.config.name
+
     @arg.check_arguments()
+    @as_operation
     def count(self) -> int:
         """Count the rows of the scan.
 
@@ -148,6 +169,7 @@ class Scan(ScanOutputs):
         return counted + (sum(detect_concurrent_clean(counts(), self.table)) if rest else 0)
 
     @arg.check_arguments()
+    @as_operation
     def bounds(self, column: str) -> tuple[Any, Any]:
         """Return the minimum and the maximum of a column among the rows, ignoring nulls.
 
@@ -234,6 +256,9 @@ class Scan(ScanOutputs):
         return scan_html(self)
 
     def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
+        return report_rows(self.table, self._operation, partial(self._open_first, max_rows))
+
+    def _open_first(self, max_rows: int) -> pa.RecordBatchReader:
         limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
         rows = self._rows_of_keys()
         if rows is not None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 
@@ -33,6 +34,7 @@ class ServiceOperations(TableHandle):
         BackgroundServices.finish_of(self)
 
     @arg.check_arguments()
+    @as_operation
     def maintain(
         self,
         budget: float | str | None = None,
@@ -78,6 +80,7 @@ class ServiceOperations(TableHandle):
         return result
 
     @arg.check_arguments()
+    @as_operation
     def expire_partitions(
         self, days: int | None = None, *, by_creation: bool | None = None, dry_run: bool = False
     ) -> ServiceResult:
@@ -121,6 +124,7 @@ class ServiceOperations(TableHandle):
         return result
 
     @arg.check_arguments()
+    @as_operation
     def compact(
         self,
         *,
@@ -191,6 +195,7 @@ class ServiceOperations(TableHandle):
         return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
+    @as_operation
     def log_compact(
         self,
         *,
@@ -250,6 +255,7 @@ class ServiceOperations(TableHandle):
         return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
+    @as_operation
     def cluster(
         self,
         *,
@@ -329,6 +335,7 @@ class ServiceOperations(TableHandle):
         return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
+    @as_operation
     def clean(
         self,
         *,
@@ -372,6 +379,7 @@ class ServiceOperations(TableHandle):
         return replace(result, metrics=watcher.metrics)
 
     @arg.check_arguments()
+    @as_operation
     def archive(
         self,
         *,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import report_call
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
@@ -85,6 +86,11 @@ class TableHandle:
     def name(self) -> str:
         """The table's name."""
         return self.config.name
+
+    @property
+    def table_name(self) -> str:
+        """The table's name when the handle was loaded last, for events."""
+        return self._loaded[1].config.name
 
     @property
     def type(self) -> Literal["cow", "mor"]:
@@ -184,7 +190,13 @@ class TableHandle:
         timeline = timeline_at(table.timeline, as_of, self.config.timezone)
         return _snapshot(self.storage, self.config, timeline, self.options)
 
-    def _write(
+    def _write(self, operation: Callable[..., WriteResult], *args: Any, **more: Any) -> WriteResult:
+        """Run a write operation with `_write_with_services`, and report it."""
+        name = _title(operation.__name__).replace(" ", "_")
+        write = partial(self._write_with_services, operation, *args, **more)
+        return report_call(self, name, write)
+
+    def _write_with_services(
         self,
         operation: Callable[..., WriteResult],
         progress: Progress,
@@ -256,9 +268,8 @@ class TableHandle:
         """Watch an operation: see `watch_operation`. table: the handle by default."""
         from pyhudi.api.progress import watch_operation  # noqa: PLC0415 - not needed for reading
 
-        title = _TITLES.get(operation, operation.replace("_", " "))
-        name = self._loaded[1].config.name
-        return watch_operation(table or self._writable(), f"{title} of {name}", progress)
+        title = f"{_title(operation)} of {self.table_name}"
+        return watch_operation(table or self._writable(), title, progress)
 
     def _request_services(self, instant: str) -> None:
         """Have a thread run what is due after a commit."""
@@ -288,6 +299,12 @@ class TableHandle:
 
 _TITLES = {"apply_change": "change", "write_batches": "group commit"}
 """Titles of operations whose functions have other names."""
+
+
+def _title(operation: str) -> str:
+    """Return the title of an operation by the name of its function."""
+    return _TITLES.get(operation, operation.replace("_", " "))
+
 
 _MAX_LOADS = 3
 """Maximum number of loads while a concurrent version change or archiving interferes."""

@@ -7,9 +7,10 @@ a timeline that was loaded in it. Data files are written outside.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from pyhudi import events
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.lock_options import ConcurrencyMode, LockOptions
 from pyhudi.config.log import warn
@@ -45,12 +46,14 @@ class TableLockManager(LockManager):
         timeout_ms: int,
         skew_ms: int,
         has_threads: bool = False,
+        uri: str = "",
     ) -> None:
         """timeout_ms: the timeout for the lock. skew_ms: the maximum difference of clocks.
 
-        has_threads: whether a thread may release the lock, after it waited for the clock.
+        has_threads: whether a thread may release the lock, after it waited for the clock. uri: of
+        the table, for events.
         """
-        self._lock = lock
+        self._lock = _ObservedLock(lock, uri)
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._skew_ms = skew_ms
@@ -102,7 +105,7 @@ class TableLockManager(LockManager):
 
     def _acquire(self) -> None:
         try:
-            acquire(self._lock, self._timeout_ms)
+            self._lock.acquire(self._timeout_ms)
         except (LockTimeout, CorruptTable):
             # The lock was not acquired, so it is not lost.
             self._held = False
@@ -127,7 +130,7 @@ class TableLockManager(LockManager):
         try:
             self._lock.check()
         except CommitConflict:
-            release(self._lock, _warn_of_error)
+            self._lock.release(_warn_of_error)
             return False
         return True
 
@@ -160,7 +163,7 @@ class TableLockManager(LockManager):
 
     def _release(self) -> None:
         self._held = False
-        release(self._lock, _warn_of_error)
+        self._lock.release(_warn_of_error)
 
     @contextmanager
     def release_later(self) -> Iterator[None]:
@@ -199,7 +202,7 @@ class TableLockManager(LockManager):
 
     def reacquire(self) -> None:
         """Acquire the lock again within a critical section, if another writer may have had it."""
-        release(self._lock, _warn_of_error)
+        self._lock.release(_warn_of_error)
         self._acquire()
         forget()
 
@@ -215,10 +218,43 @@ class TableLockManager(LockManager):
         self._hold_until_ms = max(self._hold_until_ms, self._clock.ticks_ms() + remaining_ms)
 
 
+class _ObservedLock:
+    """A lock whose waits and holds are events."""
+
+    def __init__(self, lock: TableLock, uri: str) -> None:
+        self._lock = lock
+        self._uri = uri
+        self._hold: events.Observation[events.LockHold] | None = None
+
+    @property
+    def min_lease_ms(self) -> int | None:
+        """See `TableLock.min_lease_ms`."""
+        return self._lock.min_lease_ms
+
+    def check(self, within_ms: int = 0) -> None:
+        """See `TableLock.check`."""
+        self._lock.check(within_ms)
+
+    def acquire(self, timeout_ms: int) -> None:
+        """Acquire the lock: see `acquire` of `locks.base`."""
+        with events.observe(events.LockWait, self._uri):
+            acquire(self._lock, timeout_ms)
+        self._hold = events.begin(events.LockHold, self._uri)
+
+    def release(self, on_failure: Callable[[Exception], None]) -> None:
+        """Release the lock: see `release` of `locks.base`."""
+        hold, self._hold = self._hold, None
+        try:
+            release(self._lock, on_failure)
+        finally:
+            if hold is not None:
+                hold.end()
+
+
 class _DelayedRelease(threading.Thread):
     """Releases a lock after a delay, unless the writer needs the lock again before."""
 
-    def __init__(self, after_s: float, linger_s: float, lock: TableLock) -> None:
+    def __init__(self, after_s: float, linger_s: float, lock: _ObservedLock) -> None:
         """linger_s: added to the delay, unless `finish` is called before."""
         super().__init__(name="pyhudi-release")
         self._after_s = after_s
@@ -234,7 +270,7 @@ class _DelayedRelease(threading.Thread):
         if not self._wake.wait(max(self._after_s, 0)):
             self._is_awaited.wait(self._linger_s)
         if self._claim.acquire(blocking=False):
-            release(self._lock, self._record_failure)
+            self._lock.release(self._record_failure)
 
     def _record_failure(self, error: Exception) -> None:
         self._failure = error
@@ -277,4 +313,5 @@ def lock_manager_for(storage: Storage, options: Mapping[str, str], clock: Clock)
         timeout_ms=lock_options.patience_ms,
         skew_ms=lock_options.skew_ms(remote=remote),
         has_threads=remote and isinstance(clock, SystemClock),
+        uri=storage.uri,
     )

@@ -30,6 +30,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyhudi import events
 from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.lock_options import LockOptions
@@ -237,7 +238,11 @@ class Transaction:
         )
         self._written = metadata
         listed = {} if self._files is None else self._files.listed
-        with table.lock_manager.critical_section():
+        action = self._pending.action
+        with (
+            table.lock_manager.critical_section(),
+            events.observe(events.Commit, table.storage.uri, action, self.instant),
+        ):
             if self._heartbeat is not None:
                 self._heartbeat.begin_publication()
             with prefetch_commit_reads(

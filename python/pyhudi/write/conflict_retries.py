@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pyhudi import events
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.file_names import file_name_of
 from pyhudi.config.lock_options import LockOptions
@@ -65,9 +66,9 @@ def retry_on_conflict(
             except CommitConflict as error:
                 if not error.retry:
                     raise
-                cause = without_hint(error)
+                cause: Exception = error
             except TimelineMoved as error:
-                cause = without_hint(error)
+                cause = error
             except MissingFile as error:
                 lost_file_error = _error_of_lost_file(handle.storage, error)
                 # The file may belong to a zombie commit that another writer revoked.
@@ -76,24 +77,30 @@ def retry_on_conflict(
                 ):
                     raise lost_file_error from error
                 has_revoked_zombies = has_revoked_zombies or lost_file_error is not None
-                cause = without_hint(error)
+                cause = error
             except (UndefinedStatistics, StaleMetadataTable) as error:
                 if type(error) in repaired or not _repair_metadata(error, handle, clock):
                     raise
                 repaired.add(type(error))
-                cause = without_hint(error)
+                cause = error
             except CorruptTable as error:
                 # Damage without a file may come from a zombie commit.
                 if error.file is not None or has_revoked_zombies:
                     raise
                 _revoke_zombies(handle, clock)
                 has_revoked_zombies = True
-                cause = without_hint(error)
+                cause = error
             logger.debug(
-                "%s: conflict, retry %d follows: %s", handle.storage.uri, number + 2, cause
+                "%s: conflict, retry %d follows: %s",
+                handle.storage.uri,
+                number + 2,
+                without_hint(cause),
             )
             pause = min(_FIRST_PAUSE_S * 2**number, _LONGEST_PAUSE_S)
-            clock.sleep(pause * (0.5 + jitter(clock)))
+            with events.observe(events.ConflictRetry, handle.storage.uri, number + 2, cause):
+                clock.sleep(pause * (0.5 + jitter(clock)))
+            # Its traceback has this frame: a cycle would keep the input.
+            del cause
         with handle.lock_manager.critical_section() if retries else nullcontext():
             return operation(handle, replayable.reader() if replayable else input_data)
     finally:

@@ -92,7 +92,7 @@ mod _native {
     #[pymodule_export]
     use super::sort::sort_rows;
     #[pymodule_export]
-    use super::store::Store;
+    use super::store::{Store, request_totals};
     #[pymodule_export]
     use super::variants::{check_variants, variants_from_json, variants_to_json};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pyhudi_store::Entry;
+use pyhudi_store::{Entry, RequestKind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -12,6 +12,25 @@ type Row = (String, u64, i64);
 
 fn row(entry: Entry) -> Row {
     (entry.path, entry.size, entry.modified_ms)
+}
+
+type Totals = (&'static str, u64, u64, u64, u64, u64);
+
+#[pyfunction]
+pub fn request_totals() -> Vec<Totals> {
+    let of_kind = |kind: RequestKind| {
+        let all = kind.totals();
+        let bytes = (all.bytes_sent, all.bytes_received);
+        (
+            kind.name(),
+            all.count,
+            bytes.0,
+            bytes.1,
+            all.retries,
+            all.throttled,
+        )
+    };
+    RequestKind::ALL.into_iter().map(of_kind).collect()
 }
 
 #[pyclass(frozen, module = "pyhudi._native")]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pyhudi_format::{FormatError, ReadAt};
 
-use crate::Result;
 use crate::bucket::RemoteFile;
 use crate::hdfs::HdfsFile;
 use crate::interruption::check_interruption;
 use crate::local::LocalFile;
+use crate::{RequestKind, Result};
 
 /// A file to read at any offset, from any thread. Clones share one open file.
 ///
@@ -51,22 +51,32 @@ impl StoreFile {
 
     /// The bytes of `range`; an error unless the file holds all of them.
     pub fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
-        match &*self.0 {
+        let bytes = match &*self.0 {
             Back::Local(file) => file.range(&range),
-            Back::Bucket(file) => file.range(&range),
+            Back::Bucket(file) => return file.range(&range),
             Back::Hdfs(file) => file.range(&range),
-        }
+        }?;
+        count_read(&bytes);
+        Ok(bytes)
     }
 
     /// The bytes of each range, in the order given. In a bucket, ranges that are near each other are
     /// fetched together, and several at a time.
     pub fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        match &*self.0 {
+        let all = match &*self.0 {
             Back::Local(file) => ranges.iter().map(|range| file.range(range)).collect(),
-            Back::Bucket(file) => file.ranges(ranges),
+            Back::Bucket(file) => return file.ranges(ranges),
             Back::Hdfs(file) => file.ranges(ranges),
-        }
+        };
+        let all: Vec<Bytes> = all?;
+        all.iter().for_each(count_read);
+        Ok(all)
     }
+}
+
+fn count_read(bytes: &Bytes) {
+    RequestKind::Read.sent(0);
+    RequestKind::Read.received(bytes.len() as u64);
 }
 
 impl ReadAt for StoreFile {

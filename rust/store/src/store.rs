@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::bucket::{self, Remote, RemoteFile, Upload};
 use crate::hdfs::{self, Hdfs, HdfsFile, HdfsUpload};
 use crate::local::{self, LocalBase, LocalFile, LocalWriter};
-use crate::{Result, StoreError, StoreFile, StoreWriter, path, uri};
+use crate::{RequestKind, Result, StoreError, StoreFile, StoreWriter, path, uri};
 
 /// Files that are opened at a time.
 const AT_ONCE: usize = 16;
@@ -100,10 +100,20 @@ impl Store {
 
     /// The whole file; [`StoreError::Unsupported`] for one of more than 2 GiB.
     pub fn read(&self, path: &str) -> Result<Bytes> {
-        match &self.0 {
+        self.count(RequestKind::Read, 0);
+        let bytes = match &self.0 {
             Back::Local(base) => local::read::whole(&base.locate(path)?),
-            Back::Bucket(remote) => bucket::read::whole(remote, path),
+            Back::Bucket(remote) => return bucket::read::whole(remote, path),
             Back::Hdfs(hdfs) => hdfs::read::whole(hdfs, path),
+        }?;
+        RequestKind::Read.received(bytes.len() as u64);
+        Ok(bytes)
+    }
+
+    /// Counts a call; the clients of buckets count their requests themselves.
+    fn count(&self, kind: RequestKind, bytes: usize) {
+        if !matches!(self.0, Back::Bucket(_)) {
+            kind.sent(bytes);
         }
     }
 
@@ -119,6 +129,7 @@ impl Store {
 
     /// The file's size and time; none when there is no such file, also when it is a directory.
     pub fn head(&self, path: &str) -> Result<Option<Entry>> {
+        self.count(RequestKind::Head, 0);
         match &self.0 {
             Back::Local(base) => local::list::head(&base.locate(path)?, path),
             Back::Bucket(remote) => bucket::list::head(remote, path),
@@ -131,6 +142,7 @@ impl Store {
     /// Files that appear or disappear in between may be in the list or not; all others are.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         path::check_prefix(prefix)?;
+        self.count(RequestKind::List, 0);
         match &self.0 {
             Back::Local(base) => local::list::recursive(base.root(), prefix),
             Back::Bucket(remote) => bucket::list::recursive(remote, prefix),
@@ -141,6 +153,7 @@ impl Store {
     /// The directories and files directly in `prefix`. A missing prefix is empty.
     pub fn list_dir(&self, prefix: &str) -> Result<Listing> {
         path::check_prefix(prefix)?;
+        self.count(RequestKind::List, 0);
         match &self.0 {
             Back::Local(base) => local::list::one_level(base.root(), prefix),
             Back::Bucket(remote) => bucket::list::one_level(remote, prefix),
@@ -155,6 +168,7 @@ impl Store {
     /// end anchor, so it takes a staged `<log file>.<pid>-<n>.tmp` for the log file. Use
     /// [`Store::create`].
     pub fn put(&self, path: &str, bytes: Bytes) -> Result<()> {
+        self.count(RequestKind::Write, bytes.len());
         match &self.0 {
             Back::Local(base) => local::put::replace(&base.locate_own(path)?, &bytes),
             Back::Bucket(remote) => bucket::put::replace(remote, path, bytes),
@@ -167,6 +181,7 @@ impl Store {
     ///
     /// After an error the file may be there or not: the caller reads it to know.
     pub fn put_if_absent(&self, path: &str, bytes: Bytes) -> Result<bool> {
+        self.count(RequestKind::Write, bytes.len());
         match &self.0 {
             Back::Local(base) => local::put::if_absent(&base.locate_own(path)?, &bytes),
             Back::Bucket(remote) => bucket::put::if_absent(remote, path, bytes),
@@ -188,11 +203,16 @@ impl Store {
     /// The whole file and its version, which [`Store::replace_version`] compares; none when there is
     /// no file.
     pub fn read_version(&self, path: &str) -> Result<Option<(Bytes, String)>> {
-        match &self.0 {
+        self.count(RequestKind::Read, 0);
+        let found = match &self.0 {
             Back::Local(base) => local::versioned::read(&base.locate(path)?),
-            Back::Bucket(remote) => bucket::versioned::read(remote, path),
+            Back::Bucket(remote) => return bucket::versioned::read(remote, path),
             Back::Hdfs(hdfs) => hdfs::versioned::read(hdfs, path),
+        }?;
+        if let Some((bytes, _)) = &found {
+            RequestKind::Read.received(bytes.len() as u64);
         }
+        Ok(found)
     }
 
     /// Writes the file if its version is `expected` still, none for no file. Gives the new version,
@@ -208,6 +228,7 @@ impl Store {
         expected: Option<&str>,
         durable: bool,
     ) -> Result<Option<String>> {
+        self.count(RequestKind::Write, bytes.len());
         match &self.0 {
             Back::Local(base) => {
                 local::versioned::replace(&base.locate_own(path)?, &bytes, expected, durable)
@@ -219,6 +240,7 @@ impl Store {
 
     /// Deletes the file; false when it was not there.
     pub fn delete(&self, path: &str) -> Result<bool> {
+        self.count(RequestKind::Delete, 0);
         match &self.0 {
             Back::Local(base) => local::delete::file(base, path),
             Back::Bucket(remote) => bucket::put::delete(remote, path),
@@ -238,6 +260,7 @@ impl Store {
 
     /// Deletes the directory with all that is in it. A missing one is fine; the base is refused.
     pub fn delete_dir(&self, path: &str) -> Result<()> {
+        self.count(RequestKind::Delete, 0);
         match &self.0 {
             Back::Local(base) => local::delete::dir(base, path),
             Back::Bucket(remote) => bucket::delete_dir::delete_dir(remote, path),

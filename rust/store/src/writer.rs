@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::Result;
 use crate::bucket::Upload;
 use crate::hdfs::HdfsUpload;
 use crate::local::LocalWriter;
+use crate::{RequestKind, Result};
 
 /// A new file being written. Only [`StoreWriter::finish`] completes it: dropped before that, the
 /// file is removed.
@@ -34,11 +34,13 @@ impl StoreWriter {
 
     /// Completes the file, makes it durable, and returns its length in bytes.
     pub fn finish(self) -> Result<u64> {
-        match self.0 {
+        let length = match self.0 {
             Back::Local(writer) => writer.finish(),
-            Back::Bucket(upload) => upload.finish(),
+            Back::Bucket(upload) => return upload.finish(),
             Back::Hdfs(upload) => upload.finish(),
-        }
+        }?;
+        RequestKind::Write.sent(length as usize);
+        Ok(length)
     }
 }
 

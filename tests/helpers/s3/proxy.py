@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from multiprocessing import get_context
 from typing import Any
 
-_REQUEST = re.compile(rb"^(GET|PUT|POST|HEAD|DELETE) \S+ HTTP")
+_REQUEST = re.compile(rb"^(GET|PUT|POST|HEAD|DELETE) (\S+) HTTP")
+_KINDS = ("read", "head", "list", "write", "delete")
 _SPAWN = get_context("spawn")
 
 
@@ -21,7 +22,7 @@ class Proxy:
     def __init__(self, port: int) -> None:
         """port: the server's, on this machine."""
         self._delay = _SPAWN.Value("d", 0.0)
-        self._counts = _SPAWN.Array("q", 2)
+        self._counts = _SPAWN.Array("q", 2 + len(_KINDS))
         ours, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(
             target=_serve, args=(port, theirs, self._delay, self._counts), daemon=True
@@ -32,7 +33,7 @@ class Proxy:
     def set_delay(self, seconds: float) -> None:
         """Has each request from now on wait so long; sets the counters to nothing."""
         self._delay.value = seconds
-        self._counts[:] = [0, 0]
+        self._counts[:] = [0] * len(self._counts)
 
     @property
     def requests(self) -> int:
@@ -43,6 +44,11 @@ class Proxy:
     def rounds(self) -> int:
         """How many came after a time without any under way: calls that wait for one another."""
         return int(self._counts[1])
+
+    @property
+    def by_kind(self) -> dict[str, int]:
+        """How many came of each kind, by the names of pyhudi's counters."""
+        return dict(zip(_KINDS, self._counts[2:], strict=True))
 
     def close(self) -> None:
         """Ends the process."""
@@ -73,16 +79,26 @@ class _Server:
         )
 
     async def _hold_back(self, data: bytes) -> None:
-        if not _REQUEST.match(data):
+        request = _REQUEST.match(data)
+        if not request:
             # The rest of a request's body.
             return
         self._counts[0] += 1
+        self._counts[2 + _KINDS.index(_kind(*request.groups()))] += 1
         self._counts[1] += not self._under_way
         self._under_way += 1
         try:
             await asyncio.sleep(self._delay.value)
         finally:
             self._under_way -= 1
+
+
+def _kind(method: bytes, target: bytes) -> str:
+    if method == b"GET":
+        return "list" if b"list-type=" in target else "read"
+    if method == b"POST":
+        return "delete" if target.endswith(b"?delete") else "write"
+    return {b"HEAD": "head", b"PUT": "write", b"DELETE": "delete"}[method]
 
 
 async def _at_once(data: bytes) -> None:
