@@ -11,6 +11,8 @@ import pytest
 import pyhudi
 from pyhudi import HudiTable, WriteResult
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.input.lazy_rows import LazyRows
+from tests.helpers.merge_statements import COLUMNS, MergeStatements
 
 ROWS = pa.table(
     {
@@ -131,12 +133,6 @@ def test_merge_source_may_be_an_earlier_snapshot(table: HudiTable) -> None:
             ConfigError,
             "other keys",
         ),
-        (
-            None,
-            "WHEN NOT MATCHED BY SOURCE THEN DELETE",
-            UnsupportedTableFeature,
-            "WHEN NOT MATCHED BY SOURCE",
-        ),
     ],
 )
 def test_merge_refuses_what_the_key_cannot_decide(
@@ -166,3 +162,85 @@ def test_merge_needs_a_record_key(tmp_path: Path) -> None:
     table = pyhudi.create_table(tmp_path / "t", ROWS, key=None)
     with pytest.raises(UnsupportedTableFeature, match="recordkey"):
         table.sql("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE", {"s": SOURCE})
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+@pytest.mark.parametrize("seed", range(3))
+def test_merge_leaves_the_rows_of_duckdbs_merge(table_type: Any, seed: int, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", minversion="1.4")
+    connection, statements = duckdb.connect(), MergeStatements(seed)
+    columns = ", ".join(f"{name} {data_type}" for name, data_type in COLUMNS.items())
+    connection.execute(f"CREATE TABLE trips ({columns})")
+    connection.execute(f"INSERT INTO trips VALUES {statements.rows()}")
+    first = connection.sql("FROM trips").to_arrow_table()
+    partition_by = "city" if seed % 2 else None
+    table = pyhudi.create_table(
+        tmp_path / "trips", first, key="id", partition_by=partition_by, type=table_type
+    )
+    for _ in range(8):
+        statement = statements.merge(by_source=True)
+        connection.execute(statement)
+        table.sql(statement)
+        expected = connection.execute("FROM trips ORDER BY id").fetchall()
+        assert rows(table) == expected, statement
+
+
+def test_merge_by_source_changes_rows_without_a_source_row(table: HudiTable) -> None:
+    result = merge(
+        table,
+        """WHEN NOT MATCHED BY SOURCE AND note = 'gone' THEN DELETE
+        WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = t.n * 10, note = 'old'
+        WHEN NOT MATCHED BY TARGET THEN INSERT (id, city, n) VALUES (s.id, town, s.n)""",
+    )
+    assert (result.rows_updated, result.rows_inserted, result.rows_deleted) == (1, 1, 0)
+    assert rows(table) == [
+        ("a", 1, "oslo", "x"),
+        ("b", 20, "rome", "old"),
+        ("c", 30, "lima", None),
+    ]
+    result = table.merge([]).when_not_matched_by_source_delete(where="n = 20").execute()
+    assert result.rows_deleted == 1
+    assert [row[0] for row in rows(table)] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "THEN UPDATE SET n = s.n",
+        "AND s.n > 1 THEN DELETE",
+        "THEN UPDATE SET city = 'x'",
+        "THEN UPDATE SET *",
+    ],
+)
+def test_merge_by_source_refuses_columns_of_the_source(table: HudiTable, clause: str) -> None:
+    with pytest.raises((ConfigError, SchemaMismatch)):
+        merge(table, f"WHEN NOT MATCHED BY SOURCE {clause}")
+    assert rows(table)[0] == ("a", 1, "oslo", "x")
+
+
+def test_merge_by_source_refuses_a_source_larger_than_memory(tmp_path: Path) -> None:
+    ids = [f"k{number}" for number in range(50_000)]
+    data = pa.table({"id": ids, "n": [1] * len(ids)})
+    table = pyhudi.create_table(tmp_path / "t", data.slice(0, 10), key="id")
+    clauses = table.merge(data, memory_limit=2**20).when_not_matched_by_source_delete()
+    with pytest.raises(UnsupportedTableFeature, match="source in memory"):
+        clauses.execute()
+
+
+def test_merge_by_source_runs_again_after_a_concurrent_insert(tmp_path: Path) -> None:
+    """A row that another writer adds has no row of the source either."""
+    data = pa.table({"id": ["a", "c"], "n": [1, 3]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id")
+
+    class Source(LazyRows):
+        reads = 0
+
+        def to_reader(self) -> pa.RecordBatchReader:
+            Source.reads += 1
+            if Source.reads == 1:
+                pyhudi.open_table(tmp_path / "t").upsert([{"id": "b", "n": 2}])
+            return pa.table({"id": ["a"]}).to_reader()
+
+    result = table.merge(Source()).when_not_matched_by_source_delete().execute()
+    assert (Source.reads, result.rows_deleted) == (2, 2)
+    assert table.to_arrow()["id"].to_pylist() == ["a"]

@@ -194,6 +194,40 @@ def test_sql_subqueries_are_computed_first(table: HudiTable) -> None:
 
 
 @pytest.mark.parametrize(
+    ("where", "deleted"),
+    [
+        ("EXISTS (SELECT 1 FROM other WHERE other.id = t.id AND other.x > t.n)", ["a"]),
+        ("NOT EXISTS (FROM other WHERE id = t.id) AND n > 0", ["c"]),
+        ("t.n IN (SELECT x FROM other WHERE other.id = t.id)", ["b"]),
+        ("n < (SELECT max(x) FROM other WHERE other.id = t.id)", ["a"]),
+        ("n > ALL (SELECT x FROM other WHERE x < 3)", ["c"]),
+        ("EXISTS (SELECT 1 FROM t AS u WHERE u.n > t.n)", ["a", "b"]),
+    ],
+)
+def test_sql_subqueries_may_depend_on_the_row(
+    tmp_path: Path, where: str, deleted: list[str]
+) -> None:
+    data = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3], "m": [0, 0, 0]})
+    other = pa.table({"id": ["a", "b"], "x": [5, 2]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id")
+    result = table.sql(f"UPDATE t SET m = t.n + 10 WHERE {where}", {"other": other})
+    assert isinstance(result, WriteResult)
+    assert result.rows_updated == len(deleted)
+    assert table.count("m = n + 10") == len(deleted)
+    table.sql(f"DELETE FROM t WHERE {where}", {"other": other})
+    assert set(table.to_arrow()["id"].to_pylist()) == {"a", "b", "c"} - set(deleted)
+
+
+def test_sql_subquery_refuses_a_condition_true_for_one_duplicate(tmp_path: Path) -> None:
+    data = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id")
+    table.bulk_insert(pa.table({"id": ["a"], "n": [7]}))
+    with pytest.raises(ConfigError, match="some rows of a key only"):
+        table.sql("DELETE FROM t WHERE EXISTS (SELECT 1 WHERE t.n = 7)")
+    assert table.count() == 3
+
+
+@pytest.mark.parametrize(
     ("statement", "error", "message"),
     [
         ("", ConfigError, "expected a statement"),
@@ -204,7 +238,9 @@ def test_sql_subqueries_are_computed_first(table: HudiTable) -> None:
         ("DELETE FROM t WHERE nn = 1", SchemaMismatch, "there is no column 'nn'"),
         ("DELETE FROM t WHERE id = (SELECT id FROM t)", ConfigError, "several rows"),
         ("DELETE FROM t WHERE n IN (SELECT n, id FROM t)", ConfigError, "2 columns"),
-        ("DELETE FROM t WHERE EXISTS (SELECT 1)", UnsupportedTableFeature, "EXISTS"),
+        ("UPDATE t SET n = EXISTS (SELECT 1)::INT", UnsupportedTableFeature, "EXISTS"),
+        ("DELETE FROM t WHERE EXISTS (SELECT nn FROM src)", ConfigError, "nn"),
+        ("DELETE FROM t WHERE n > (SELECT t.nn FROM src)", ConfigError, "nn"),
         ("UPDATE t SET n = 1, N = 2", ConfigError, "twice"),
         ("UPDATE t SET id = 'x'", ConfigError, "'id' cannot be set"),
         ("UPDATE t SET n = 'many'", SchemaMismatch, "many"),

@@ -24,8 +24,9 @@ class Merge:
     """A merge of a source into a table by record key; nothing happens before `execute`.
 
     Every method adds a clause and returns a new builder. pyhudi tries the clauses for matched rows
-    (whose key is in the table) and those for the other rows in the order in which you add them. The
-    first clause whose `where` is true decides; pyhudi ignores rows for which none is true.
+    (whose key is in the table), those for the other rows of the source, and those for the other
+    rows of the table in the order in which you add them. The first clause whose `where` is true
+    decides; pyhudi ignores rows for which none is true.
     `where` and values are SQL or pyarrow expressions, in which `source.name` is a column of the
     source and `target.name` a column of the table. Values that are not strings are literals.
     """
@@ -106,12 +107,43 @@ class Merge:
         """
         return self._with("insert", where, None)
 
+    @arg.check_arguments()
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
+    ) -> Merge:
+        """Update columns of the table's rows that have no row in the source.
+
+        Args:
+            values: new values by column, without columns of the source; key and partition columns
+                cannot be set.
+            where: condition on these rows; None for all.
+
+        Returns:
+            A builder with the clause.
+
+        Raises:
+            ConfigError: there are no values.
+        """
+        return self._with("update", where, values, by_source=True)
+
+    def when_not_matched_by_source_delete(
+        self, *, where: str | pc.Expression | None = None
+    ) -> Merge:
+        """Delete the table's rows that have no row in the source.
+
+        Args:
+            where: condition on these rows; None for all, so an empty source deletes every row.
+
+        Returns:
+            A builder with the clause.
+        """
+        return self._with("delete", where, None, by_source=True)
+
     def execute(self) -> WriteResult:
         """Run the merge in one commit.
 
         Returns:
-            What the commit wrote. If the source has no rows, or no clause applies, there is no
-            commit.
+            What the commit wrote. If no clause applies to a row, there is no commit.
 
         Raises:
             ConfigError: there is no clause, or a clause cannot be executed.
@@ -138,8 +170,13 @@ class Merge:
         return self.run(tuple(fixed))
 
     def _with(
-        self, action: str, where: str | pc.Expression | None, values: Mapping[str, Any] | None
+        self,
+        action: str,
+        where: str | pc.Expression | None,
+        values: Mapping[str, Any] | None,
+        *,
+        by_source: bool = False,
     ) -> Merge:
         if values is not None and not values:
             raise ConfigError("a clause sets no column")
-        return replace(self, clauses=(*self.clauses, MergeClause(action, where, values)))
+        return replace(self, clauses=(*self.clauses, MergeClause(action, where, values, by_source)))

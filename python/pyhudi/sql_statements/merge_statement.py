@@ -47,15 +47,9 @@ _BY_KEY = "A MERGE matches rows by the record key: ON t.id = s.id."
 def run_merge(statement: MergeInto, table: HudiTable, relations: Relations) -> WriteResult:
     """Run MERGE INTO.
 
-    Raises as `Merge.execute` does, `ConfigError` for a condition that does not compare the key, and
-    `UnsupportedTableFeature` for WHEN NOT MATCHED BY SOURCE.
+    Raises as `Merge.execute` does, and `ConfigError` for a condition that does not compare the
+    key.
     """
-    by_source = [clause for clause in statement.clauses if clause.when == "not_matched_by_source"]
-    if by_source:
-        raise UnsupportedTableFeature(
-            "WHEN NOT MATCHED BY SOURCE in a MERGE without Spark",
-            hint="Run a DELETE or an UPDATE for these rows.",
-        )
     config = table.config
     if not config.record_key_fields:
         raise UnsupportedTableFeature(
@@ -223,13 +217,22 @@ class _Plan:
 
     def add(self, merge: Merge, clause: Clause) -> Merge:
         """Return the merge with a clause more."""
-        sides = [self.source] if clause.when == "not_matched" else [self.target, self.source]
+        sides = {
+            "matched": [self.target, self.source],
+            "not_matched": [self.source],
+            "not_matched_by_source": [self.target],
+        }[clause.when]
         where = None if clause.condition is None else self._resolve(clause.condition, sides, "WHEN")
-        match clause.action:
-            case "delete":
+        match clause.when, clause.action:
+            case "matched", "delete":
                 return merge.when_matched_delete(where=where)
-            case "update":
+            case "matched", _:
                 return merge.when_matched_update(self._updates(clause, sides), where=where)
+            case _, "delete":
+                return merge.when_not_matched_by_source_delete(where=where)
+            case _, "update":
+                values = self._updates(clause, sides)
+                return merge.when_not_matched_by_source_update(values, where=where)
             case _:
                 return merge.when_not_matched_insert(self._inserts(clause, sides), where=where)
 

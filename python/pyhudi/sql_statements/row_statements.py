@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from pyhudi.api.table import HudiTable
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.input.batches import read_batches
 from pyhudi.schema.assignments import set_value
 from pyhudi.schema.computed_columns import project
@@ -20,8 +20,10 @@ from pyhudi.sql_statements.insert_columns import columns_to_fill
 from pyhudi.sql_statements.relations import Relations
 from pyhudi.sql_statements.statement_parser import column_to_set
 from pyhudi.sql_statements.statements import Delete, Insert, Update
-from pyhudi.sql_statements.subqueries import with_values
+from pyhudi.sql_statements.subqueries import depends_on_rows, with_values
+from pyhudi.sql_statements.tokens import quote_name
 from pyhudi.txn.result import WriteResult
+from pyhudi.write.merge_clauses import TARGET
 
 OPERATION = "hoodie.spark.sql.insert.into.operation"
 OVERWRITE_MODE = "hoodie.datasource.overwrite.mode"
@@ -36,7 +38,8 @@ _ALL = SqlTree("TRUE", exp.true())
 
 def run_update(statement: Update, table: HudiTable, relations: Relations) -> WriteResult:
     """Run UPDATE. Raises as `HudiTable.update` does, and `ConfigError` for invalid expressions."""
-    side = _side(statement, table)
+    keys = _matching_keys(statement, table, relations)
+    side = _side(statement, table, TARGET if keys else None)
     values: dict[str, SqlTree] = {}
     for assignment in statement.assignments:
         column = own_name(column_to_set(assignment, statement), table.schema.names)
@@ -44,11 +47,16 @@ def run_update(statement: Update, table: HudiTable, relations: Relations) -> Wri
             raise ConfigError(f"the statement sets the column {column!r} twice")
         value = with_values(assignment.value, relations, table)
         values[column] = resolve_names(value, [side], f"SET {column}")
+    if keys is not None:
+        return table.merge(keys).when_matched_update(values).execute()
     return table.update(_condition(statement, side, relations, table), values)
 
 
 def run_delete(statement: Delete, table: HudiTable, relations: Relations) -> WriteResult:
     """Run DELETE. Raises as `HudiTable.delete` does, and `ConfigError` for invalid expressions."""
+    keys = _matching_keys(statement, table, relations)
+    if keys is not None:
+        return table.merge(keys).when_matched_delete().execute()
     return table.delete(_condition(statement, _side(statement, table), relations, table))
 
 
@@ -101,10 +109,44 @@ def partition_values(spec: Mapping[str, str], table: HudiTable) -> dict[str, pa.
     return {name: computed.column(name)[0] for name in values}
 
 
-def _side(statement: Update | Delete, table: HudiTable) -> Side:
+def _side(statement: Update | Delete, table: HudiTable, prefix: str | None = None) -> Side:
+    return Side.of(table.schema.names, _name(statement), prefix)
+
+
+def _name(statement: Update | Delete) -> str | None:
     by_path = statement.table.path is not None
-    name = statement.alias or (None if by_path else statement.table.parts[-1])
-    return Side.of(table.schema.names, name)
+    return statement.alias or (None if by_path else statement.table.parts[-1])
+
+
+def _matching_keys(
+    statement: Update | Delete, table: HudiTable, relations: Relations
+) -> QueryRows | None:
+    """Return the keys of the rows for which DuckDB finds the condition true.
+
+    None for a condition without a subquery that depends on the row: pyhudi evaluates it.
+    """
+    where, fields = statement.where, table.config.record_key_fields
+    if where is None or not depends_on_rows(where, relations, table):
+        return None
+    if not fields:
+        raise UnsupportedTableFeature(
+            "hoodie.table.recordkey.fields is not set: a subquery that depends on the row needs "
+            "the key",
+            hint="Use IN (SELECT ...) with a query that can run on its own.",
+        )
+    names = [quote_name(name) for name in dict.fromkeys((*fields, *table.config.partition_fields))]
+    name = _name(statement)
+    alias = "" if name is None else f"AS {quote_name(name)}"
+    columns = ", ".join(names)
+    message = "the condition is true for some rows of a key only"
+    checked = f"CASE WHEN bool_and(_pyhudi_match) THEN {names[0]} ELSE error('{message}') END"
+    keys = ", ".join([f"{checked} AS {names[0]}", *names[1:]])
+    match = f"coalesce(({where}\n), false) AS _pyhudi_match"
+    rows = f"SELECT {columns}, {match} FROM {statement.table} {alias}"  # noqa: S608 - the caller wrote it
+    query = " ".join(
+        ("SELECT", keys, f"FROM ({rows})", "GROUP BY", columns, "HAVING bool_or(_pyhudi_match)")
+    )
+    return QueryRows(query, relations, table)
 
 
 def _condition(

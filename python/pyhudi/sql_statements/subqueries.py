@@ -17,7 +17,27 @@ from pyhudi.sql_statements.tokens import Tokens
 
 _MAX_VALUES = 10_000
 """Maximum number of values of a subquery: they become part of the expression."""
+_PREDICATES = frozenset({"EXISTS", "ANY", "ALL", "SOME"})
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+
+
+def depends_on_rows(sql: str, relations: Relations, target: HudiTable) -> bool:
+    """Return whether a condition has a subquery of EXISTS, or one that is invalid on its own.
+
+    It may refer to the row for which the condition is computed.
+    """
+    tokens = Tokens(sql, "standard")
+    while tokens.raw():
+        if tokens.raw() != "(" or tokens.word(1) not in _QUERY_WORDS:
+            tokens.at += 1
+            continue
+        if tokens.word(-1) in _PREDICATES:
+            return True
+        try:
+            _ = QueryRows(tokens.text_in_parentheses("the subquery"), relations, target).columns
+        except ConfigError:
+            return True
+    return False
 
 
 def with_values(sql: str, relations: Relations, target: HudiTable) -> str:
@@ -32,9 +52,9 @@ def with_values(sql: str, relations: Relations, target: HudiTable) -> str:
             tokens.at += 1
             continue
         before = tokens.word(-1)
-        if before in {"EXISTS", "ANY", "ALL", "SOME"}:
+        if before in _PREDICATES:
             raise UnsupportedTableFeature(
-                f"a subquery of {before}", hint="Use IN (SELECT ...), or MERGE INTO."
+                f"a subquery of {before} here", hint="WHERE can have it, or use MERGE INTO."
             )
         start = tokens.start(tokens.at)
         query = tokens.text_in_parentheses("the subquery")

@@ -19,7 +19,7 @@ from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.spark_loader import is_spark_frame, spark
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.index import tagging
 from pyhudi.index.protocol import TagResult
 from pyhudi.input.batches import read_batches
@@ -30,12 +30,16 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
 from pyhudi.write.assigned_rows import AssignedLocalRows, DeletedKeys
-from pyhudi.write.commit_validation import check_file_groups_unchanged, check_missing_keys
+from pyhudi.write.commit_validation import (
+    check_file_groups_unchanged,
+    check_missing_keys,
+    check_partitions_unchanged,
+)
 from pyhudi.write.execute import TAG_STAGE, UPSERT, write
 from pyhudi.write.large_merge import LargeSource, row_bytes
 from pyhudi.write.memory_rows import assign_rows
 from pyhudi.write.merge_clauses import Clause
-from pyhudi.write.merge_match import Matched, match_rows
+from pyhudi.write.merge_match import Matched, match_absent_rows, match_rows
 from pyhudi.write.merge_planning import (
     Inserted,
     MergeClause,
@@ -50,6 +54,7 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
+from pyhudi.write.update_delete import current_groups, plan_filter
 from pyhudi.write.upsert import open_write
 from pyhudi.write.write_context import WritableTable, WriteContext
 
@@ -80,11 +85,20 @@ def merge(
     check_appends(context, "merge", appends=False)
     if isinstance(source, (list, tuple)) and not source:
         # Clauses cannot refer to columns of an empty list.
-        source, clauses = context.input_types.empty_table(), ()
+        source = context.input_types.empty_table()
+        clauses = [clause for clause in clauses if clause.by_source]
     counters = None if is_spark_frame(source) else RowCounters()
     source_rows = source if counters is None else _read_source(context, source, limit, counters)
+    by_source = any(clause.by_source for clause in clauses)
+    if by_source and not isinstance(source_rows, pa.Table):
+        raise UnsupportedTableFeature(
+            "clauses for rows without a row of the source need a source in memory",
+            hint="Raise memory_limit; on Spark, use the Delta-style API.",
+        )
     with _merge_source(context, source_rows, clauses) as changes:
-        groups_read = check_file_groups_unchanged(changes.groups_read)
+        commit_checks = [check_file_groups_unchanged(changes.groups_read)]
+        if by_source:
+            commit_checks = [check_partitions_unchanged(None)]
         missing_keys = check_missing_keys(changes)
         if isinstance(source_rows, LargeSource):
             missing_keys = source_rows.commit_checks
@@ -93,7 +107,7 @@ def merge(
                 changes,
                 UPSERT,
                 deletes=True,
-                commit_checks=[*missing_keys, groups_read],
+                commit_checks=[*missing_keys, *commit_checks],
             ),
             counters,
         )
@@ -152,6 +166,7 @@ def merge_in_memory(
     check_once(context, keyed)
     on_match = check_clauses(context, source, clauses, matched=True)
     on_absence = check_clauses(context, source, clauses, matched=False)
+    by_source = check_clauses(context, source, clauses, matched=True, by_source=True)
     context = context.recover()
     deletes = any(clause.values is None for clause in on_match)
     tag_result = tagging.tag_merge(context, keyed, deletes=deletes)
@@ -164,6 +179,9 @@ def merge_in_memory(
     numbers = row_numbers(keyed.num_rows)
     unmatched = numbers.filter(pc.invert(pc.is_in(numbers, value_set=all_matched)))
     inserted = build_inserts(context, source, keyed, unmatched, on_absence)
+    if by_source:
+        groups = [*groups]
+        results = _match_absent(context, source, keyed, by_source, groups, results)
     deleted_keys = {
         n: DeletedKeys(result.deleted.column(RECORD_KEY).combine_chunks())
         for n, result in results.items()
@@ -171,7 +189,7 @@ def merge_in_memory(
     }
     # After a concurrent write the clauses may change rows that they leave unchanged now.
     groups_read = frozenset((groups[n].slice.partition, groups[n].slice.file_id) for n in matches)
-    changes = _assign_rows(context, results, inserted, tag_result)
+    changes = _assign_rows(context, results, inserted, replace(tag_result, groups=groups))
     yield replace(changes, deletes=deleted_keys, missing_keys=keyed, groups_read=groups_read)
 
 
@@ -193,6 +211,62 @@ def _match(
     engine = engine_for_slices(context.engine, context.storage, (read.slice for read in reads))
     results = engine.run(match_rows, tasks, stage=TAG_STAGE, label="match rows")
     return dict(zip(matches, results, strict=True))
+
+
+def _match_absent(
+    context: WriteContext,
+    source: pa.Table,
+    keyed: pa.Table,
+    clauses: tuple[Clause, ...],
+    groups: list[FileGroup],
+    results: Mapping[int, Matched],
+) -> dict[int, Matched]:
+    """Run the clauses for the table's rows without a row of the source.
+
+    groups: the known file groups, to which changed ones are added. Returns the results with those
+    of these rows.
+    """
+    columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
+    reads = plan_filter(context, "true", columns)
+    reads = [replace(read, where=None) for read in reads]
+    tasks = [
+        match_task(context, read, _keys_in(context, keyed, read.slice.partition), source, clauses)
+        for read in reads
+    ]
+    engine = engine_for_slices(context.engine, context.storage, (read.slice for read in reads))
+    outcomes = engine.run(match_absent_rows, tasks, stage=TAG_STAGE, label="match rows")
+    changed = [
+        (read.slice, outcome)
+        for read, outcome in zip(reads, outcomes, strict=True)
+        if outcome.updated.num_rows or outcome.deleted.num_rows
+    ]
+    numbers = {group.slice.key: n for n, group in enumerate(groups) if not group.is_new}
+    merged = dict(results)
+    changed_groups = current_groups(context, [slice_ for slice_, _ in changed])
+    for group, (slice_, outcome) in zip(changed_groups, changed, strict=True):
+        number = numbers.get(slice_.key)
+        if number is None:
+            number = len(groups)
+            groups.append(group)
+        merged[number] = _join(merged.get(number), outcome)
+    return merged
+
+
+def _keys_in(context: WriteContext, keyed: pa.Table, partition: str) -> pa.Array[Any]:
+    """Return the keys of the source that a partition's rows match."""
+    if not context.index.is_global:
+        keyed = keyed.filter(pc.equal(keyed.column(PARTITION_PATH), partition))
+    return keyed.column(RECORD_KEY).combine_chunks()
+
+
+def _join(matched: Matched | None, other: Matched) -> Matched:
+    if matched is None:
+        return other
+    return Matched(
+        matched.matched,
+        pa.concat_tables([matched.updated, other.updated]),
+        pa.concat_tables([matched.deleted, other.deleted]),
+    )
 
 
 def _assign_rows(

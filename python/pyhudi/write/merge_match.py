@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -115,11 +115,37 @@ def _read_tables(task: MatchTask) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(buffered)
 
 
+def match_absent_rows(task: MatchTask, _attempt: Attempt) -> Matched:
+    """Apply the clauses to the slice's rows whose keys are not among the task's.
+
+    The task's source is not used. Raises as `match_rows` does.
+    """
+    schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
+    parts = [_absent_rows(task, pa.Table.from_batches([batch])) for batch in read_task(task.read)]
+    rows = pa.concat_tables([schema.empty_table(), *parts])
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    unique = keys.unique()
+    numbers = pc.index_in(keys, value_set=unique).cast(pa.int64())
+    result = _apply(task, numbers, join_sides(None, rows), rows)
+    _check_duplicates(unique, result)
+    return replace(result, matched=numbers.slice(0, 0))
+
+
+def _absent_rows(task: MatchTask, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=task.keys)))
+
+
 def _match(task: MatchTask, rows: pa.Table) -> Matched:
     key_numbers = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
     rows = rows.filter(pc.is_valid(key_numbers))
     key_numbers = key_numbers.drop_null().cast(pa.int64())
-    joined = join_sides(task.source.take(key_numbers), rows)
+    return _apply(task, key_numbers, join_sides(task.source.take(key_numbers), rows), rows)
+
+
+def _apply(
+    task: MatchTask, key_numbers: pa.Array[Any], joined: pa.Table, rows: pa.Table
+) -> Matched:
+    """Apply the clauses to rows of the slice. joined: what the clauses see of them."""
     meta = rows.select([RECORD_KEY, PARTITION_PATH])
     schema = data_schema(task.read.schema)
     updated, deleted = [_with_meta(meta.slice(0, 0), schema.empty_table())], [meta.slice(0, 0)]

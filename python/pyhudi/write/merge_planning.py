@@ -35,6 +35,8 @@ class MergeClause:
     where: str | pc.Expression | None = None
     values: Mapping[str, Any] | None = None
     """None sets every column of the source."""
+    by_source: bool = False
+    """Whether it applies to the table's rows without a row of the source."""
 
 
 def tasks_for_groups(context: WriteContext, groups: Sequence[FileGroup]) -> list[ReadTask]:
@@ -79,16 +81,26 @@ def check_once(context: WriteContext, keyed: pa.Table) -> None:
 
 
 def check_clauses(
-    context: WriteContext, source: pa.Table, clauses: Sequence[MergeClause], *, matched: bool
+    context: WriteContext,
+    source: pa.Table,
+    clauses: Sequence[MergeClause],
+    *,
+    matched: bool,
+    by_source: bool = False,
 ) -> tuple[Clause, ...]:
-    """Return the clauses for matched or unmatched rows, checked against both schemas."""
+    """Return the clauses for matched or unmatched rows, checked against both schemas.
+
+    by_source: the clauses for the table's rows without a row of the source; with `matched`.
+    """
     schema = data_schema(context.schema.arrow)
-    names = merge_clauses.names(source.schema, schema if matched else ())
-    joined = join_sides(source.slice(0, 0), schema.empty_table() if matched else None)
+    names = merge_clauses.names(() if by_source else source.schema, schema if matched else ())
+    joined = join_sides(
+        None if by_source else source.slice(0, 0), schema.empty_table() if matched else None
+    )
     checked = [
         _clause(context, source, names, clause)
         for clause in clauses
-        if (clause.action != "insert") is matched
+        if (clause.action != "insert") is matched and clause.by_source is by_source
     ]
     select_rows(joined, checked)
     for clause in checked:
