@@ -1,14 +1,15 @@
-"""MERGE and DELETE of Apache Hudi's Spark SQL, where they differ from pyhudi's."""
+"""The same random MERGE statements on twin tables, one by Apache Hudi and one by pyhudi."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import pyhudi
-from tests.helpers.merge_statements import COLUMNS
+from tests.helpers.merge_statements import COLUMNS, MergeStatements
 from tests.helpers.oracle.client import HudiOracle
 
 CREATE = """CREATE TABLE trips ({columns}) USING hudi PARTITIONED BY (city) LOCATION '{base}'
@@ -20,6 +21,27 @@ def create(hudi: HudiOracle, base: Path, table_type: str) -> None:
     columns = ", ".join(f"{name} {data_type}" for name, data_type in COLUMNS.items())
     hudi.sql(base, "DROP TABLE IF EXISTS trips")
     hudi.sql(base, CREATE.format(columns=columns, base=base, type=table_type))
+
+
+@pytest.mark.hudi("1.2.0")
+@pytest.mark.parametrize("seed", range(2))
+def test_merge_leaves_the_rows_of_hudis_merge(seed: int, hudi: HudiOracle, tmp_path: Path) -> None:
+    twin, statements = tmp_path / "twin", MergeStatements(seed)
+    create(hudi, twin, "cow")
+    columns = ", ".join(f"{name} {data_type}" for name, data_type in COLUMNS.items())
+    pyhudi.sql(CREATE.format(columns=columns, base=tmp_path / "own", type="cow"))
+    own = pyhudi.open_table(tmp_path / "own")
+    first = f"INSERT INTO trips VALUES {statements.rows()}"
+    hudi.sql(twin, first)
+    pyhudi.sql(first, {"trips": own})
+    for _ in range(5):
+        statement = statements.merge(by_source=False)
+        hudi.sql(twin, statement)
+        pyhudi.sql(statement, {"trips": own})
+        expected = sorted(hudi.sql(twin, SELECT)["rows"], key=lambda row: str(row["id"]))
+        result = pyhudi.sql(SELECT, {"trips": own})
+        assert isinstance(result, pa.Table)
+        assert result.to_pylist() == expected, statement
 
 
 @pytest.mark.hudi("1.2.0")
