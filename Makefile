@@ -36,7 +36,7 @@ HEAD_COMMIT ?= HEAD
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
-PYTHON_TESTS := not jvm and not s3 and not hdfs
+PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka
 MODEL_EXAMPLES ?= 5000
 MACHINE_EXAMPLES ?= 500
 DIFFERENTIAL_STEPS ?= 200
@@ -98,7 +98,7 @@ test-all: test-parts ## all tests but HDFS
 test-parts: lint test-rust stubs test-python test-s3 test-spark test-jvm
 
 .PHONY: test-fast
-test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not slow
+test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka and not slow
 test-fast: lint test-rust stubs test-python ## tests that need neither a JVM nor a cloud server, without the slow ones
 	@echo "make test-fast: all passed"
 
@@ -124,6 +124,10 @@ test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of table
 test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a local name node, also with Apache Hudi and Spark
 	$(BIN)/python -m pytest -q -m hdfs tests/cloud $(PYTEST_ARGS)
 	.venv-spark4/bin/python -m pytest -q -m hdfs tests/spark $(PYTEST_ARGS)
+
+.PHONY: test-kafka
+test-kafka: $(STAMPS)/native $(STAMPS)/kafka ## ingestion from a local Kafka broker
+	$(BIN)/python -m pytest -q -m kafka tests/kafka $(PYTEST_ARGS)
 
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging compared with the slow model, over MODEL_EXAMPLES (5000) new histories
@@ -154,7 +158,7 @@ test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## 
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs ## the full cross of settings, of which other targets test pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs $(STAMPS)/kafka ## the full cross of settings, of which other targets test pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -342,6 +346,9 @@ clouds: $(STAMPS)/s3 $(STAMPS)/clouds ## that and the servers of Google's and Az
 .PHONY: hdfs
 hdfs: $(STAMPS)/hdfs ## HDFS for the tests, by mvn (PYHUDI_HDFS_HOME)
 
+.PHONY: kafka
+kafka: $(STAMPS)/kafka ## a Kafka broker for the tests, by mvn (PYHUDI_KAFKA_HOME)
+
 .PHONY: clean
 clean: ## removes what was built; environments and the oracle stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
@@ -424,6 +431,10 @@ $(STAMPS)/s3a: $(STAMPS)/oracle
 $(STAMPS)/clouds:
 	tests/helpers/gcs/setup.sh
 	tests/helpers/azure/setup.sh
+
+.PHONY: $(STAMPS)/kafka
+$(STAMPS)/kafka:
+	tests/helpers/kafka/setup.sh
 
 .PHONY: $(STAMPS)/hdfs
 $(STAMPS)/hdfs:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from pyhudi.engine.protocol import Step
     from pyhudi.ingestion.file_source import FileSource
     from pyhudi.ingestion.ingest import IngestResult, ingest
+    from pyhudi.ingestion.kafka_source import KafkaSource
+    from pyhudi.ingestion.sql_source import SqlSource
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
     from pyhudi.schema.payloads import register_merger
@@ -86,6 +88,7 @@ __all__ = [
     "IngestResult",
     "InterruptedAfterCommit",
     "InterruptedAfterRollback",
+    "KafkaSource",
     "LocalEngine",
     "LockTimeout",
     "LockWarning",
@@ -98,6 +101,7 @@ __all__ = [
     "Scan",
     "SchemaMismatch",
     "Split",
+    "SqlSource",
     "StageMetrics",
     "Step",
     "StorageError",
@@ -133,11 +137,13 @@ _MODULES = {
     "GroupWriter": "api.group_writer",
     "HudiTable": "api.table",
     "IngestResult": "ingestion.ingest",
+    "KafkaSource": "ingestion.kafka_source",
     "LocalEngine": "engine.local",
     "Merge": "api.merge_builder",
     "NamedCatalog": "api.named_catalog",
     "Scan": "api.scan",
     "Split": "api.splits",
+    "SqlSource": "ingestion.sql_source",
     "StageMetrics": "txn.operation_metrics",
     "Step": "engine.protocol",
     "TableTransaction": "api.table_transaction",

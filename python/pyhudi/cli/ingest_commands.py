@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,15 @@ class DataFormat(str, Enum):
     json = "json"
     csv = "csv"
     avro = "avro"
+
+
+class MessageFormat(str, Enum):
+    """Formats of messages of a topic."""
+
+    json = "json"
+    avro = "avro"
+    debezium_json = "debezium-json"
+    debezium_avro = "debezium-avro"
 
 
 Operations = Annotated[Operation, typer.Option("--operation", help="How to write the rows.")]
@@ -177,6 +187,143 @@ def ingest_files(
     _run(call, source, arguments)
 
 
+def ingest_sql(
+    call: Call,
+    table: Location,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="A table of the database, or a SELECT.")
+    ],
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url",
+            envvar="PYHUDI_SOURCE_URL",
+            help="The database: postgresql://user:password@host/name, mysql://…, sqlite:///….",
+        ),
+    ],
+    column: Annotated[
+        str, typer.Option("--column", metavar="NAME", help="A column whose values increase.")
+    ],
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", min=1, help="Maximum number of rows in a commit.")
+    ] = 500_000,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="SQL", help="Read only values below this expression."),
+    ] = None,
+    key: Key = None,
+    partition_by: PartitionBy = None,
+    order_by: OrderBy = None,
+    table_type: Type = TableType.cow,
+    version: Version = 9,
+    index: Index = None,
+    operation: Operations = Operation.upsert,
+    columns: Columns = None,
+    rename: Rename = None,
+    interval: Interval = None,
+    checkpoint: Checkpoint = None,
+    bad_records: BadRecords = None,
+    max_bad_records: MaxBadRecords = 0,
+    memory_limit: Memory = None,
+) -> None:
+    """Write new rows of a database to a table, each row once."""
+    from pyhudi.ingestion.sql_source import SqlSource  # noqa: PLC0415 - help does not need it
+
+    arguments = _Arguments(
+        table,
+        key,
+        partition_by,
+        order_by,
+        table_type,
+        version,
+        index,
+        operation,
+        columns,
+        rename,
+        interval,
+        checkpoint,
+        bad_records,
+        max_bad_records,
+        memory_limit,
+    )
+    _run(call, SqlSource(url, query, column, max_rows, until), arguments)
+
+
+def ingest_kafka(
+    call: Call,
+    table: Location,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")],
+    servers: Annotated[
+        str, typer.Option("--servers", metavar="HOST:PORT,…", help="Addresses of brokers.")
+    ],
+    message_format: Annotated[
+        MessageFormat, typer.Option("--format", help="Format of the messages.")
+    ] = MessageFormat.json,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", exists=True, dir_okay=False, help="File with the Avro schema."),
+    ] = None,
+    registry: Annotated[
+        str | None, typer.Option("--registry", metavar="URL", help="A Confluent schema registry.")
+    ] = None,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", min=1, help="Maximum number of messages in a commit.")
+    ] = 500_000,
+    client_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--client-option",
+            metavar="NAME=VALUE",
+            help="Option of librdkafka, such as security.protocol=SSL. Repeatable.",
+        ),
+    ] = None,
+    key: Key = None,
+    partition_by: PartitionBy = None,
+    order_by: OrderBy = None,
+    table_type: Type = TableType.cow,
+    version: Version = 9,
+    index: Index = None,
+    operation: Operations = Operation.upsert,
+    columns: Columns = None,
+    rename: Rename = None,
+    interval: Interval = None,
+    checkpoint: Checkpoint = None,
+    bad_records: BadRecords = None,
+    max_bad_records: MaxBadRecords = 0,
+    memory_limit: Memory = None,
+) -> None:
+    """Write new messages of a Kafka topic to a table, each message once."""
+    from pyhudi.ingestion.kafka_source import KafkaSource  # noqa: PLC0415 - help does not need it
+
+    source = KafkaSource(
+        servers,
+        topic,
+        message_format.value,
+        None if schema is None else schema.read_text(encoding="utf-8"),
+        registry,
+        max_rows,
+        client_options=parse_pairs(client_option, "--client-option"),
+    )
+    arguments = _Arguments(
+        table,
+        key,
+        partition_by,
+        order_by,
+        table_type,
+        version,
+        index,
+        operation,
+        columns,
+        rename,
+        interval,
+        checkpoint,
+        bad_records,
+        max_bad_records,
+        memory_limit,
+    )
+    _run(call, source, arguments)
+
+
 def _run(call: Call, source: Source, arguments: _Arguments) -> None:
     """Ingest a source, and print a line for each commit."""
     from pyhudi.ingestion.ingest import ingest as run  # noqa: PLC0415 - help does not need it
@@ -233,4 +380,7 @@ def _stop_on_signals(call: Call) -> Iterator[Event]:
             signal.signal(previous_number, handler)
 
 
-ingest = Group("Ingest a source: every record once, whatever fails.", {"files": ingest_files})
+ingest = Group(
+    "Ingest a source: every record once, whatever fails.",
+    {"files": ingest_files, "sql": ingest_sql, "kafka": ingest_kafka},
+)

@@ -18,11 +18,13 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.argument_checks import missing_key
 from pyhudi.config.formatting import count_text
 from pyhudi.config.memory_size import MemorySize
+from pyhudi.config.options import WRITE_PAYLOAD_CLASS
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
 from pyhudi.ingestion.bad_records import BadRecordSink
 from pyhudi.ingestion.checkpoint import Position, commit_entries, find_position
 from pyhudi.ingestion.column_selection import ColumnSelection
+from pyhudi.ingestion.debezium import ordering_fields
 from pyhudi.ingestion.row_checks import CheckedRows
 from pyhudi.ingestion.source import Source, SourceBatch
 from pyhudi.storage.storage import Storage
@@ -234,7 +236,7 @@ class _Run:
             batch, self.selection, self._columns_without_nulls(), self.source.name, put_bad
         )
         if self.table is None:
-            self.table = self._create(data.schema)
+            self.table = self._create(data.schema, batch.payload_class)
         table = self.table
         if not data.schema.names:
             put_bad(batch.bad)
@@ -278,7 +280,7 @@ class _Run:
             dict.fromkeys([*keys, *(each.name for each in self.table.schema if not each.nullable)])
         )
 
-    def _create(self, schema: pa.Schema) -> HudiTable:
+    def _create(self, schema: pa.Schema, payload_class: str | None) -> HudiTable:
         """Create the table without rows, unless another process has created it."""
         if not schema.names:
             raise ConfigError(
@@ -286,7 +288,11 @@ class _Run:
                 "no columns",
                 hint="Create the table first: pyhudi create.",
             )
-        new = self.new
+        new, options = self.new, self.options
+        if payload_class is not None:
+            options = {WRITE_PAYLOAD_CLASS: payload_class, **(options or {})}
+            order_by = new.order_by or ordering_fields(payload_class, new.version)
+            new = replace(new, order_by=order_by)
         return create_table(
             self.uri,
             schema,
@@ -297,7 +303,7 @@ class _Run:
             version=new.version,
             index=new.index,
             mode="ignore",
-            options=self.options,
+            options=options,
             storage_options=self.storage_options,
             engine=self.engine,
         )

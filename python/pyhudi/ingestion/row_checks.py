@@ -37,7 +37,9 @@ class CheckedRows(BatchRows):
         self._has_type = [
             not pa.types.is_null(each.type) or each.name in required for each in columns
         ]
-        self.schema = pa.schema(list(compress(columns, self._has_type)))
+        # A later batch may not have the column.
+        kept = [each.with_nullable(True) for each in compress(columns, self._has_type)]
+        self.schema = pa.schema(kept)
         self._required = [name for name in required if name in self.schema.names]
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -42,6 +42,8 @@ class SourceBatch:
     """Extra metadata of the batch's commit, which `Position.entries` returns later."""
     bad: Sequence[BadRecord] = ()
     """Records that are not rows."""
+    payload_class: str | None = None
+    """Payload class of a new table for the rows; None for the default."""
 
 
 class Source(Protocol):

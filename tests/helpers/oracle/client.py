@@ -245,6 +245,11 @@ class HudiOracle:
         answer: list[JSON] = self.command("log_blocks", base=str(base))
         return answer
 
+    def streamer_checkpoint(self, base: str | Path) -> JSON | None:
+        """Class and key of the newest checkpoint of Hudi's streamer."""
+        found: JSON | None = self.command("streamer_checkpoint", base=str(base))
+        return found
+
     def validate(self, base: str | Path) -> JSON:
         """Hudi's cross-checks of a table; `ok` and `problems`."""
         answer: JSON = self.command("validate", base=str(base))
