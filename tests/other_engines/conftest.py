@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-ENGINES = ("ray", "dask", "daft", "datafusion")
+PACKAGES = ("ray", "dask", "daft", "datafusion", "s3fs", "gcsfs", "adlfs")
 
-collect_ignore_glob = [] if all(map(find_spec, ENGINES)) else ["test_*.py"]
+collect_ignore_glob = [] if all(map(find_spec, PACKAGES)) else ["test_*.py"]

@@ -148,14 +148,6 @@ def test_open_table_answers_version(table: pyhudi.HudiTable) -> None:
         pyhudi.open_table(table.uri, version=3)  # type: ignore[call-arg]
 
 
-def test_open_table_answers_file_systems(table: pyhudi.HudiTable) -> None:
-    """Those of pyarrow and fsspec cannot write a file only if it is absent."""
-    with pytest.raises(
-        TypeError, match=r"(?s)no argument 'filesystem'.*mean 'storage_options', such"
-    ):
-        pyhudi.open_table(table.uri, filesystem=pyarrow.fs.LocalFileSystem())  # type: ignore[call-arg]
-
-
 def test_pandas_gets_types_with_nulls(tmp_path: Path) -> None:
     types = pa.schema(
         [("id", pa.string()), ("i", pa.int32()), ("f", pa.float32()), ("b", pa.bool_())]

@@ -121,6 +121,7 @@ def create_table(
     options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     engine: Engine | None = None,
+    filesystem: Any = None,
 ) -> HudiTable:
     """Create a table, and insert rows if you pass some.
 
@@ -168,6 +169,7 @@ def create_table(
             `open_table` takes too.
         storage_options: access to the storage, as in `open_table`.
         engine: what runs the work; by default threads of this process, one for each processor.
+        filesystem: a filesystem object of pyarrow or fsspec, as in `open_table`.
 
     Returns:
         A handle of the new table.
@@ -182,6 +184,10 @@ def create_table(
         UnsupportedTableFeature: pyhudi could not write to the table.
         StorageError: the storage fails.
     """
+    if filesystem is not None:
+        from pyhudi.storage.filesystems import with_filesystem  # noqa: PLC0415 - few calls pass one
+
+        uri, storage_options = with_filesystem(uri, storage_options, filesystem)
     return create_and_fill(
         uri,
         schema_or_data,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from pyhudi.api.table_exists import has_table
 from pyhudi.clock import SystemClock
@@ -24,6 +25,7 @@ def drop_table(
     *,
     storage_options: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
+    filesystem: Any = None,
 ) -> None:
     """Remove a table with its history, under its lock.
 
@@ -35,6 +37,7 @@ def drop_table(
             table that you pass by name are removed from the catalog, too.
         storage_options: access to the storage, as in `open_table`.
         options: `hoodie.…` options by name, such as those of the lock.
+        filesystem: a filesystem object of pyarrow or fsspec, as in `open_table`.
 
     Raises:
         TableNotFound: there is no table.
@@ -44,6 +47,10 @@ def drop_table(
         UnsupportedTableFeature: pyhudi does not write to the table.
         StorageError: the storage fails.
     """
+    if filesystem is not None:
+        from pyhudi.storage.filesystems import with_filesystem  # noqa: PLC0415 - few calls pass one
+
+        uri, storage_options = with_filesystem(uri, storage_options, filesystem)
     if is_table_name(uri):
         from pyhudi.catalog.named_table import find_table  # noqa: PLC0415 - most tables have a location
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyhudi.api.ddl_operations import DdlOperations
 from pyhudi.api.dml_operations import DmlOperations
@@ -41,6 +41,7 @@ def open_table(
     engine: Engine | None = None,
     as_of: Moment | None = None,
     catalog: Catalog | None = None,
+    filesystem: Any = None,
 ) -> HudiTable:
     """Open a table at its current snapshot, or at an earlier one.
 
@@ -57,6 +58,10 @@ def open_table(
             for the current snapshot. With `as_of` the handle is read-only.
         catalog: a catalog in which `uri` is the table's name, `database.table`, or `table` of the
             database "default": see `pyhudi.catalog`.
+        filesystem: in place of `storage_options`, a filesystem object of pyarrow or fsspec for a
+            local directory, S3, Google Cloud Storage or Azure. pyhudi takes its credentials,
+            region and endpoint, and does not call it; `uri` may be one of its paths. See
+            docs/how-to/s3.md.
 
     Returns:
         The handle. It reads the current snapshot until you refresh it or write to it.
@@ -67,10 +72,14 @@ def open_table(
         CorruptTable: the properties or timeline files are damaged.
         ConfigError: an option is unknown or has an invalid value, `as_of` is not a time, or the
             catalog's table is a read-optimized view, which a handle cannot be; or no catalog of the
-            name's first part is configured.
+            name's first part is configured; or pyhudi cannot take the settings of `filesystem`.
         HistoryUnavailable: the table cannot be read at `as_of`, see `HudiTable.scan`.
         StorageError: the storage or the catalog fails.
     """
+    if filesystem is not None:
+        from pyhudi.storage.filesystems import with_filesystem  # noqa: PLC0415 - few calls pass one
+
+        uri, storage_options = with_filesystem(uri, storage_options, filesystem)
     if catalog is not None:
         from pyhudi.catalog.registration import location_in  # noqa: PLC0415 - most tables have a location
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.config import property_names as names
@@ -22,13 +23,17 @@ def has_table(storage: Storage) -> bool:
 
 @arg.check_arguments()
 def table_exists(
-    uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    filesystem: Any = None,
 ) -> bool:
     """Return whether a location has a Hudi table. Nothing of the table is read.
 
     Args:
         uri: location, or a name in a catalog, as in `open_table`.
         storage_options: access to the storage, as in `open_table`.
+        filesystem: a filesystem object of pyarrow or fsspec, as in `open_table`.
 
     Returns:
         True if `open_table` would find a table.
@@ -37,6 +42,10 @@ def table_exists(
         ConfigError: an option is wrong, or the catalog is not configured.
         StorageError: the storage or the catalog fails.
     """
+    if filesystem is not None:
+        from pyhudi.storage.filesystems import with_filesystem  # noqa: PLC0415 - few calls pass one
+
+        uri, storage_options = with_filesystem(uri, storage_options, filesystem)
     if is_table_name(uri):
         from pyhudi.catalog.named_table import find_table  # noqa: PLC0415 - most tables have a location
 

@@ -109,11 +109,10 @@ _SYNONYMS = {
     "options": ("config", "configuration", "properties"),
     "schema_mode": ("merge_schema",),
     "memory_limit": ("max_memory", "memory"),
-    "storage_options": ("filesystem", "fs", "file_io", "io_config"),
+    "storage_options": ("fs", "file_io", "io_config"),
 }
 """Names that other libraries use for an argument."""
 _EXAMPLES = {
-    # Commits need conditional writes, which file systems of pyarrow and fsspec do not have.
     "storage_options": 'such as storage_options={"aws_region": "eu-west-1"}',
     "where": 'such as where="fare > 10"',
     "as_of": 'with an instant of table.history() or a time, such as as_of="2024-06-01"',
