@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 from tests.helpers.java_server import JavaServer, free_port
@@ -10,11 +11,35 @@ TIMEOUT_S = 6
 _MAIN = Path(__file__).with_name("HiveMetastore.java")
 
 
+_PASSWORD = "metastore"
+
+
+def new_keystore(folder: Path, name: str, san: str) -> tuple[Path, Path]:
+    """Make a keystore with a certificate that signs itself; return it, and the certificate as PEM.
+
+    san: the names of the certificate, such as `ip:127.0.0.1`.
+    """
+    keystore, certificate = folder / f"{name}.jks", folder / f"{name}.pem"
+    common = ["-alias", name, "-keystore", str(keystore), "-storepass", _PASSWORD]
+    key = ["-keyalg", "RSA", "-validity", "30", "-dname", f"CN={name}", "-ext", f"san={san}"]
+    for command in (
+        ["-genkeypair", *key, "-keypass", _PASSWORD, *common],
+        ["-exportcert", "-rfc", "-file", str(certificate), *common],
+    ):
+        subprocess.run(["keytool", *command], check=True, capture_output=True)
+    return keystore, certificate
+
+
 class HiveMetastore:
     """The metastore's process. `close` ends it, `start` begins another one on what it kept."""
 
-    def __init__(self, folder: Path, timeout_s: int = TIMEOUT_S) -> None:
-        """folder: a new one for what it keeps. timeout_s: after which a lock ends by itself."""
+    def __init__(
+        self, folder: Path, timeout_s: int = TIMEOUT_S, keystore: Path | None = None
+    ) -> None:
+        """folder: a new one for what it keeps. timeout_s: after which a lock ends by itself.
+
+        keystore: of `new_keystore`, for connections with TLS only.
+        """
         self._folder = folder
         self.port = free_port()
         settings = {
@@ -31,6 +56,12 @@ class HiveMetastore:
             "hive.timedout.txn.reaper.start": "1s",
             "hive.timedout.txn.reaper.interval": "1s",
         }
+        if keystore is not None:
+            settings |= {
+                "hive.metastore.use.SSL": "true",
+                "hive.metastore.keystore.path": str(keystore),
+                "hive.metastore.keystore.password": _PASSWORD,
+            }
         properties = "".join(
             f"<property><name>{name}</name><value>{value}</value></property>\n"
             for name, value in settings.items()

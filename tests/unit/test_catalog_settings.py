@@ -71,6 +71,12 @@ def test_environment_adds_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPa
         ),
         ('[catalog.prod]\ntype = "hive"\nregion = "x"\n', "belongs to the type glue"),
         ('[catalog.prod]\ntype = "hive"\n', "needs uris"),
+        ('[catalog.prod]\ntype = "hive"\nuris = "x"\ntls = "on"\n', "neither true nor false"),
+        ('[catalog.prod]\ntype = "hive"\nuris = "x"\nssl = true\n', "Did you mean 'tls'"),
+        (
+            '[catalog.prod]\ntype = "hive"\nuris = "x"\nprincipal = "hive/_HOST@LAKE"\n',
+            "Kerberos is not supported",
+        ),
         ('[catalog.prod]\nuris = "x"\n', "has no type"),
         ('[catalog.prod]\ntype = "unity"\n', "pyhudi has the types hive and glue"),
         ('[catalog.prod]\ntype = "hive"\nuris = 1\n', "uris of the catalog 'prod' is not text"),
@@ -128,3 +134,20 @@ def test_unknown_catalog_suggests_a_similar_one(folder: Path) -> None:
     (folder / "pyhudi.toml").write_text(HIVE)
     with pytest.raises(ConfigError, match="Did you mean 'prod'"):
         pyhudi.load_catalog("prd")
+
+
+def test_tls_settings_come_from_file_and_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "pyhudi.toml").write_text(f'{HIVE}tls = true\nca_file = "missing.pem"\n')
+    monkeypatch.setenv("PYHUDI_CATALOG__PROD__CHECK_HOSTNAME", "False")
+    settings = settings_of("prod")
+    assert settings.properties == {
+        "uris": "thrift://metastore:9083",
+        "tls": "true",
+        "ca_file": "missing.pem",
+        "check_hostname": "false",
+    }
+    assert settings_from_json(settings.to_json()).properties == settings.properties
+    with pytest.raises(ConfigError, match=r"ca_file 'missing\.pem' cannot be used"):
+        settings.connect()

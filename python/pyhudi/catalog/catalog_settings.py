@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from pyhudi.config.catalog_sync_options import SyncOptions
 
 _KEYS: dict[str, dict[str, type]] = {
-    "hive": {"uris": str},
+    "hive": {
+        "uris": str,
+        "tls": bool,
+        "ca_file": str,
+        "client_certificate": str,
+        "client_key": str,
+        "check_hostname": bool,
+    },
     "glue": {"region": str, "endpoint_url": str},
 }
 """Keys of each type of catalog, with the types of their values."""
@@ -33,7 +40,12 @@ _SYNONYMS = {
     "endpoint_url": ("endpoint",),
     "type": ("catalog_type", "kind"),
     "storage_options": ("storage",),
+    "tls": ("ssl", "use_ssl", "use_tls"),
+    "ca_file": ("ca", "cafile", "ca_cert", "truststore"),
+    "client_certificate": ("cert", "certificate", "client_cert", "keystore"),
 }
+_KERBEROS = ("kerberos", "kerberos_principal", "principal", "keytab", "sasl", "auth")
+_FLAGS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,15 @@ class CatalogSettings:
         if self.type == "hive":
             from pyhudi.catalog.hive import HiveCatalog  # noqa: PLC0415 - an extra
 
-            return HiveCatalog(self.properties["uris"])
+            properties = self.properties
+            return HiveCatalog(
+                properties["uris"],
+                tls=_FLAGS[properties.get("tls", "false")],
+                ca_file=properties.get("ca_file"),
+                client_certificate=properties.get("client_certificate"),
+                client_key=properties.get("client_key"),
+                check_hostname=_FLAGS[properties.get("check_hostname", "true")],
+            )
         from pyhudi.catalog.glue import GlueCatalog  # noqa: PLC0415 - an extra
 
         return GlueCatalog(
@@ -123,7 +143,11 @@ def _check(name: str, entries: Mapping[str, object]) -> CatalogSettings:
     return CatalogSettings(
         name,
         catalog_type,
-        {key: str(entries[key]) for key in _KEYS[catalog_type] if key in entries},
+        {
+            key: str(entries[key]).lower() if type_ is bool else str(entries[key])
+            for key, type_ in _KEYS[catalog_type].items()
+            if key in entries
+        },
         StorageOptions(_as_texts(name, storage)),
         dict(options) if isinstance(options, dict) else {},
     )
@@ -135,7 +159,14 @@ def _check_entry(name: str, key: str, value: object, known: Mapping[str, type]) 
         hint = did_you_mean(key, sorted(known), synonyms=_SYNONYMS)
         if other is not None:
             hint = f"It belongs to the type {other}."
+        if key in _KERBEROS:
+            hint = "Kerberos is not supported; a Hive metastore may use TLS (tls = true)."
         raise ConfigError(f"the catalog {name!r} has the unknown key {key!r}", hint=hint)
+    if known[key] is bool:
+        # Environment variables are text.
+        if str(value).lower() not in _FLAGS:
+            raise ConfigError(f"{key} of the catalog {name!r} is neither true nor false")
+        return
     if not isinstance(value, known[key]):
         expected = "text" if known[key] is str else "a table of names and values"
         raise ConfigError(f"{key} of the catalog {name!r} is not {expected}")

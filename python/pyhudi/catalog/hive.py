@@ -1,4 +1,4 @@
-"""A Hive metastore as a catalog, through Thrift, without Kerberos and TLS.
+"""A Hive metastore as a catalog, through Thrift, without Kerberos.
 
 Source: `HMSDDLExecutor` and `HoodieHiveSyncClient` (Hudi 1.2.0).
 """
@@ -12,9 +12,9 @@ from typing import Any
 
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
-from pyhudi.errors import StorageError
+from pyhudi.errors import ConfigError
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types, user_name
+from pyhudi.txn.locks.hive_client import HiveClient, TlsSettings, hive_types, user_name
 
 _ALL = -1
 _TABLES_PER_CALL = 300
@@ -23,14 +23,36 @@ _TABLES_PER_CALL = 300
 class HiveCatalog:
     """Tables of a Hive metastore. Needs `pip install pyhudi[hive]`."""
 
-    def __init__(self, uris: str = "thrift://localhost:9083") -> None:
+    def __init__(
+        self,
+        uris: str = "thrift://localhost:9083",
+        *,
+        tls: bool = False,
+        ca_file: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
+        check_hostname: bool = True,
+    ) -> None:
         """Prepare a catalog; it connects on the first call.
 
         Args:
             uris: `thrift://host:port` of the servers of one metastore, separated by commas.
+            tls: whether the connection uses TLS. The other arguments need it.
+            ca_file: PEM file of the authorities whose certificates are accepted; by default those
+                of the system.
+            client_certificate: PEM file with the certificate of the client, if the server asks for
+                one, and with its key, unless `client_key` has it.
+            client_key: PEM file with the key, which must not be encrypted.
+            check_hostname: whether the certificate must have the host in `uris`.
+
+        Raises:
+            ConfigError: an argument is wrong, or a file cannot be used.
         """
         self.uris = uris
-        self._client = HiveClient(uris, "the metastore's uris")
+        settings = TlsSettings(ca_file, client_certificate, client_key, check_hostname)
+        if not tls and settings != TlsSettings():
+            raise ConfigError("a setting of TLS is set without tls", hint="Set tls to true, too.")
+        self._client = HiveClient(uris, "the metastore's uris", settings if tls else None)
 
     def __repr__(self) -> str:
         return f"HiveCatalog({mask_credentials(self.uris)!r})"
@@ -176,7 +198,7 @@ class HiveCatalog:
         try:
             return self._client.call(name, *arguments, retry=name.startswith("get_"))
         except self._client.errors as error:
-            raise self._storage_error(error) from error
+            raise self._client.storage_error(error) from error
 
     def _or_none(self, name: str, *arguments: Any) -> Any:
         missing = hive_types().NoSuchObjectException
@@ -185,12 +207,7 @@ class HiveCatalog:
         except missing:
             return None
         except self._client.errors as error:
-            raise self._storage_error(error) from error
-
-    def _storage_error(self, error: Exception) -> StorageError:
-        return StorageError(
-            f"Hive metastore at {mask_credentials(self.uris)}: {error_message(error)}"
-        )
+            raise self._client.storage_error(error) from error
 
 
 def _fill(target: Any, table: CatalogTable) -> None:

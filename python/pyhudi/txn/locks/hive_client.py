@@ -1,14 +1,16 @@
-"""A Thrift connection to a Hive metastore, for the lock and the catalog. No Kerberos, no TLS."""
+"""A Thrift connection to a Hive metastore, for the lock and the catalog. No Kerberos."""
 
 from __future__ import annotations
 
 import getpass
+import ssl
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.optional_imports import extra
 
@@ -29,16 +31,55 @@ def user_name() -> str:
     return "pyhudi"
 
 
+@dataclass(frozen=True)
+class TlsSettings:
+    """How a connection with TLS checks the server, and identifies the client."""
+
+    ca_file: str | None = None
+    """PEM file of the accepted authorities; None for those of the system."""
+    client_certificate: str | None = None
+    """PEM file with the client's certificate, and its key unless `client_key` has it."""
+    client_key: str | None = None
+    check_hostname: bool = True
+    """Whether the certificate must have the host name or address of the server's URI."""
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context. Raises `ConfigError` for a file that cannot be used."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except OSError as error:
+            raise _file_error("ca_file", self.ca_file, error) from error
+        context.check_hostname = self.check_hostname
+        if self.client_certificate is not None:
+            try:
+                # Without a password: the prompt of OpenSSL would stop a program.
+                context.load_cert_chain(self.client_certificate, self.client_key, lambda: "")
+            except OSError as error:
+                raise _file_error("client_certificate", self.client_certificate, error) from error
+        elif self.client_key is not None:
+            raise ConfigError("client_key is set without client_certificate")
+        return context
+
+
+def _file_error(setting: str, path: str | None, error: OSError) -> ConfigError:
+    reason = error.strerror if not isinstance(error, ssl.SSLError) else error.reason or error
+    hint = "It has to be a readable file in PEM format; a key must not be encrypted."
+    return ConfigError(f"{setting} {path!r} cannot be used: {reason}", hint=hint)
+
+
 class HiveClient:
     """One connection, opened on first use. Threads may share it."""
 
-    def __init__(self, uris: str, named_by: str = "uris") -> None:
+    def __init__(self, uris: str, named_by: str = "uris", tls: TlsSettings | None = None) -> None:
         """uris: `thrift://host:port` of the servers of one metastore, separated by commas.
 
         named_by: the option or argument that contains them, for the error about an invalid one.
+        tls: None for a connection without TLS.
         """
         self._client: Any = None
         self._transport: Any = None
+        self._uris = mask_credentials(uris)
+        self._tls = None if tls is None else tls.context()
         self._call_lock = threading.Lock()
         self._servers = [_server(uri, named_by) for uri in uris.split(",")]
 
@@ -60,6 +101,36 @@ class HiveClient:
                 if is_new or not retry:
                     raise
             return self._send(name, arguments)
+
+    def storage_error(self, error: Exception) -> StorageError:
+        """Return the error for users, with a hint if the reason may be the connection's type."""
+        hint = ""
+        # An error after the handshake, such as a missing certificate of the client.
+        inner = getattr(error, "inner", None)
+        error = inner if isinstance(inner, ssl.SSLError) else error
+        if isinstance(error, ssl.SSLCertVerificationError):
+            message = f"its certificate is not accepted: {error.verify_message}"
+            hint = (
+                "Set ca_file to the certificate of its authority. The host in uris must be a name "
+                "of the certificate."
+            )
+        elif isinstance(error, ssl.SSLError):
+            message = f"TLS failed: {error.reason or error}"
+            hint = "Check whether the server uses TLS, and whether it needs a client_certificate."
+        else:
+            message = error_message(error)
+            # Also of a server with TLS, whose alert Thrift takes for the length of a response.
+            transport = extra("thrift.transport.TTransport", _EXTRA).TTransportException
+            is_cut = isinstance(error, transport) and getattr(error, "type", 0) not in (
+                transport.NOT_OPEN,
+                transport.TIMED_OUT,
+            )
+            if is_cut and self._tls is None:
+                hint = (
+                    "Set tls = true in the catalog's configuration if the server uses TLS, which "
+                    "the lock does not support. Kerberos is not supported."
+                )
+        return StorageError(f"Hive metastore at {self._uris}: {message}", hint=hint)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -94,6 +165,8 @@ class HiveClient:
             transport = transports.TBufferedTransport(to)
             try:
                 transport.open()
+                if self._tls is not None:
+                    _start_tls(self._tls, to, host)
             except transports.TTransportException:
                 if number == len(self._servers):
                     raise
@@ -103,9 +176,20 @@ class HiveClient:
             return
 
 
+def _start_tls(context: ssl.SSLContext, connected: Any, host: str) -> None:
+    """Start TLS on a connected socket of Thrift."""
+    try:
+        connected.setHandle(context.wrap_socket(connected.handle, server_hostname=host))
+    except BaseException:
+        connected.close()
+        raise
+
+
 def error_message(error: Exception) -> str:
     """Return the message of a metastore's error."""
-    return f"{type(error).__name__} {getattr(error, 'message', None) or error}"
+    message = f"{type(error).__name__} {getattr(error, 'message', None) or error}"
+    inner = getattr(error, "inner", None)
+    return f"{message}: {inner}" if isinstance(inner, OSError) else message
 
 
 def _server(uri: str, named_by: str) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyhudi.clock import Clock
-from pyhudi.errors import StorageError, retryable_conflict
+from pyhudi.errors import retryable_conflict
 from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.locks.hive_client import HiveClient, error_message, hive_types, user_name
@@ -47,7 +47,7 @@ class HiveMetastoreLock:
                 if is_acquired:
                     break
         except self._client.errors as error:
-            raise StorageError(f"Hive metastore at {self._uris}: {error_message(error)}") from error
+            raise self._client.storage_error(error) from error
         finally:
             # The queue entry of an interrupted writer would block all later ones.
             if not is_acquired:
@@ -131,7 +131,7 @@ class HiveMetastoreLock:
         try:
             locks = self._client.call("show_locks", request).locks or ()
         except self._client.errors as error:
-            raise StorageError(f"Hive metastore at {self._uris}: {error_message(error)}") from error
+            raise self._client.storage_error(error) from error
         granted = (lock for lock in locks if lock.state == types.LockState.ACQUIRED)
         lock = next(granted, None)
         return None if lock is None else ascii(f"{lock.user}@{lock.hostname}")[1:-1]

@@ -1,0 +1,91 @@
+"""Tables by name in a real Hive metastore that accepts TLS only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pyhudi
+from pyhudi.catalog import HiveCatalog
+from pyhudi.cli import main
+from pyhudi.errors import StorageError
+from tests.helpers.hive_metastore import HiveMetastore, new_keystore
+
+pytestmark = pytest.mark.jvm
+
+
+@dataclass(frozen=True)
+class TlsMetastore:
+    """The server, its certificate, and one of another server."""
+
+    uris: str
+    port: int
+    certificate: Path
+    other_certificate: Path
+
+
+@pytest.fixture(scope="module")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsMetastore]:
+    folder = tmp_path_factory.mktemp("metastore")
+    keystore, certificate = new_keystore(folder, "metastore", "ip:127.0.0.1")
+    _, other = new_keystore(folder, "other", "ip:127.0.0.1")
+    server = HiveMetastore(folder, keystore=keystore)
+    yield TlsMetastore(server.uris, server.port, certificate, other)
+    server.close()
+
+
+def test_commits_sync_over_tls(
+    metastore: TlsMetastore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "pyhudi.toml").write_text(
+        f'[catalog.prod]\ntype = "hive"\nuris = "{metastore.uris}"\n'
+        f'tls = true\nca_file = "{metastore.certificate}"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYHUDI_CONFIG", raising=False)
+    prod = pyhudi.load_catalog("prod")
+    prod.create_database("sales", location=f"file:{tmp_path}/sales")
+    rows = pa.table({"id": ["a"], "city": ["lima"]})
+    table = pyhudi.create_table("prod.sales.trips", rows, key="id", partition_by="city")
+    table.upsert(pa.table({"id": ["b"], "city": ["oslo"]}))
+    partitions = prod.store.get_partitions("sales", "trips")
+    assert {partition.values[0] for partition in partitions} == {"lima", "oslo"}
+    assert pyhudi.open_table("prod.sales.trips").count() == 2
+    capfd.readouterr()
+    assert main(["catalog", "tables", "prod.sales", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"table": "trips"}
+    assert main(["catalog", "list", "--json"]) == 0
+    (listed,) = capfd.readouterr().out.splitlines()
+    assert "tls=true" in json.loads(listed)["connection"]
+    prod.close()
+
+
+def test_unknown_certificate_is_refused(metastore: TlsMetastore) -> None:
+    for ca_file in (None, str(metastore.other_certificate)):
+        catalog = HiveCatalog(metastore.uris, tls=True, ca_file=ca_file)
+        with pytest.raises(StorageError, match="its certificate is not accepted") as error:
+            catalog.list_databases()
+        assert metastore.uris in str(error.value)
+        assert "Set ca_file" in error.value.hint
+
+
+def test_certificate_of_another_host_is_refused(metastore: TlsMetastore) -> None:
+    uris, ca_file = f"thrift://localhost:{metastore.port}", str(metastore.certificate)
+    with pytest.raises(StorageError, match="not accepted: Hostname mismatch"):
+        HiveCatalog(uris, tls=True, ca_file=ca_file).list_databases()
+    unchecked = HiveCatalog(uris, tls=True, ca_file=ca_file, check_hostname=False)
+    assert "default" in unchecked.list_databases()
+
+
+def test_connection_without_tls_has_hint(metastore: TlsMetastore) -> None:
+    with pytest.raises(StorageError) as error:
+        HiveCatalog(metastore.uris).list_databases()
+    assert "tls = true" in error.value.hint
