@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyhudi.api.merge_builder import Merge
     from pyhudi.api.named_catalog import NamedCatalog, load_catalog
     from pyhudi.api.notebook_html.show import show
+    from pyhudi.api.pending_commit import PendingCommit
     from pyhudi.api.scan import Scan
     from pyhudi.api.splits import Split
     from pyhudi.api.stream import Stream, StreamBatch
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from pyhudi.ingestion.sql_source import SqlSource
     from pyhudi.input.semi_structured import blob, variant, variant_from_json, variant_to_json
     from pyhudi.input.vectors import vector
+    from pyhudi.schema.column_transforms import bucket, day, hour, month, truncate, year
     from pyhudi.schema.payloads import register_merger
     from pyhudi.sql_statements.session import sql
     from pyhudi.txn.operation_metrics import StageMetrics
@@ -98,6 +100,7 @@ __all__ = [
     "MissingFile",
     "NamedCatalog",
     "PartitionChangeWarning",
+    "PendingCommit",
     "Scan",
     "SchemaMismatch",
     "Split",
@@ -114,19 +117,25 @@ __all__ = [
     "WriterTimeout",
     "__version__",
     "blob",
+    "bucket",
     "create_table",
+    "day",
     "drop_table",
+    "hour",
     "ingest",
     "load_catalog",
+    "month",
     "open_table",
     "register_merger",
     "show",
     "sql",
     "table_exists",
+    "truncate",
     "variant",
     "variant_from_json",
     "variant_to_json",
     "vector",
+    "year",
 ]
 
 _MODULES = {
@@ -141,6 +150,7 @@ _MODULES = {
     "LocalEngine": "engine.local",
     "Merge": "api.merge_builder",
     "NamedCatalog": "api.named_catalog",
+    "PendingCommit": "api.pending_commit",
     "Scan": "api.scan",
     "Split": "api.splits",
     "SqlSource": "ingestion.sql_source",
@@ -152,19 +162,25 @@ _MODULES = {
     "WriteResult": "txn.result",
     "__version__": "_native",
     "blob": "input.semi_structured",
+    "bucket": "schema.column_transforms",
     "create_table": "api.create",
+    "day": "schema.column_transforms",
     "drop_table": "api.drop",
+    "hour": "schema.column_transforms",
     "ingest": "ingestion.ingest",
     "load_catalog": "api.named_catalog",
+    "month": "schema.column_transforms",
     "open_table": "api.table",
     "register_merger": "schema.payloads",
     "show": "api.notebook_html.show",
     "sql": "sql_statements.session",
     "table_exists": "api.table_exists",
+    "truncate": "schema.column_transforms",
     "variant": "input.semi_structured",
     "variant_from_json": "input.semi_structured",
     "variant_to_json": "input.semi_structured",
     "vector": "input.vectors",
+    "year": "schema.column_transforms",
 }
 """Names by module. They are imported at first use, so `import pyhudi` is fast."""
 

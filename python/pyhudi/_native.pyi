@@ -90,6 +90,7 @@ __all__ = [
     "scatter",
     "shown_text",
     "sort_rows",
+    "spark_hashes",
     "statistics_gaps",
     "text_hash",
     "variants_from_json",
@@ -1106,6 +1107,12 @@ def bucket_numbers(keys: Any, fields: Sequence[str], buckets: int, *, scan: bool
 
 def consistent_hashes(keys: Any, fields: Sequence[str], *, scan: bool) -> pa.Array[Any]:
     """The consistent hash of each record key. Arguments are those of `bucket_numbers`."""
+
+def spark_hashes(values: Any) -> pa.Array[Any]:
+    """The hash of each value in Spark SQL, `hash(x)`, which is 42 for null.
+
+    values: int32, int64 or text.
+    """
 
 def initial_hash_nodes(partition: str, buckets: int) -> list[tuple[int, str]]:
     """Last hash and file id prefix of each hash node that a partition starts with."""

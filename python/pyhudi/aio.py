@@ -267,6 +267,8 @@ class AsyncTable:
     set_properties = _of_table(HudiTable.set_properties)
     add_constraint = _of_table(HudiTable.add_constraint)
     drop_constraint = _of_table(HudiTable.drop_constraint)
+    add_generated_column = _of_table(HudiTable.add_generated_column)
+    drop_generated_column = _of_table(HudiTable.drop_generated_column)
     create_index = _of_table(HudiTable.create_index)
     drop_index = _of_table(HudiTable.drop_index)
 

@@ -17,7 +17,7 @@ from pyhudi.storage.storage import Storage
 from tests.helpers.table_builder import SMALL, TableBuilder
 
 ROWS = TableBuilder({"id": (pa.string(), str), "v": (pa.int64(), 0)}, options=SMALL, metadata=False)
-NOT_AWAITED = {"alter", "merge", "transaction", "writer", "to_reader"}
+NOT_AWAITED = {"alter", "merge", "transaction", "with_validators", "writer", "to_reader"}
 """Methods that `run` and `table` are for."""
 
 

@@ -1,33 +1,23 @@
 """Adds a constraint to a table, or drops one.
 
 A new constraint holds for the stored rows, too. They are read without the lock; under the lock a
-later commit, or another change of the properties, makes it read again. A writer that is planned
-with the old properties notices their change at its commit, and runs again.
+later commit, or another change of the properties, makes it read again.
 """
 
 from __future__ import annotations
 
+from pyhudi.admin.row_rule_property import ATTEMPTS, store_expressions
 from pyhudi.clock import Clock, SystemClock
-from pyhudi.config.constraints import format_constraints, read_constraints
+from pyhudi.config.constraints import read_constraints
 from pyhudi.config.formatting import count_text
-from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.property_names import CONSTRAINTS
-from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import CommitConflict, ConfigError, ConstraintViolation
 from pyhudi.input.conform import data_schema
-from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.query.dml_rows import count_rows
 from pyhudi.query.dml_scan import plan_select
-from pyhudi.schema.constraints import (
-    Constraint,
-    build_constraint,
-    check_merge_mode,
-)
-from pyhudi.timeline import Timeline
-from pyhudi.txn.locks.foreign_locks import check_no_other_lock
+from pyhudi.schema.constraints import Constraint, build_constraint
+from pyhudi.schema.row_rules import check_merge_mode
 from pyhudi.write.write_context import WritableTable, WriteContext
-
-_ATTEMPTS = 3
 
 
 def add_constraint(
@@ -40,7 +30,7 @@ def add_constraint(
     write.
     """
     clock = clock or SystemClock()
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         context = WriteContext.open(handle, clock).recover()
         conditions = read_constraints(context.config)
         if conditions.get(name) == condition:
@@ -48,13 +38,15 @@ def add_constraint(
         if name in conditions:
             msg = f"the table has the constraint {name!r} already: {conditions[name]}"
             raise ConfigError(msg, hint="Drop it first, or choose another name.")
-        check_merge_mode(context.config)
+        check_merge_mode(context.config, CONSTRAINTS)
         constraint = build_constraint(name, condition, data_schema(context.schema.arrow))
         _check_stored_rows(context, constraint)
         try:
-            _store(context, {**conditions, name: condition}, commits_count=True)
+            store_expressions(
+                context, CONSTRAINTS, {**conditions, name: condition}, commits_count=True
+            )
         except CommitConflict:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == ATTEMPTS - 1:
                 raise
         else:
             return
@@ -68,7 +60,7 @@ def drop_constraint(handle: WritableTable, name: str, *, clock: Clock | None = N
         names = ", ".join(map(repr, conditions)) or "no constraints"
         raise ConfigError(f"there is no constraint {name!r}", hint=f"The table has {names}.")
     del conditions[name]
-    _store(context, conditions, commits_count=False)
+    store_expressions(context, CONSTRAINTS, conditions, commits_count=False)
 
 
 def _check_stored_rows(context: WriteContext, constraint: Constraint) -> None:
@@ -87,28 +79,3 @@ def _check_stored_rows(context: WriteContext, constraint: Constraint) -> None:
             constraint=constraint.name,
             hint=f"Find them with where={f'NOT ({constraint.condition})'!r}.",
         )
-
-
-def _store(context: WriteContext, conditions: dict[str, str], *, commits_count: bool) -> None:
-    """Change the property under the lock.
-
-    commits_count: whether a commit after the snapshot of `context` is a conflict.
-    """
-    table = context.table
-    with table.lock_manager.critical_section():
-        config = TableConfig.load(table.storage, table.clock)
-        timeline = Timeline.load(table.storage, config)
-        is_changed = config.properties != context.config.properties
-        if is_changed or (commits_count and timeline.commits != context.timeline.commits):
-            msg = "the table was written to while the rows were checked"
-            raise CommitConflict(msg, retry=True)
-        check_no_other_lock(
-            table.storage, config, timeline, LockOptions.of(table.options), table.clock
-        )
-        check_not_building(config)
-        table.lock_manager.check_held()
-        if conditions:
-            new = {CONSTRAINTS: format_constraints(conditions)}
-            config.update(table.storage, new, table.clock)
-        else:
-            config.update(table.storage, {}, table.clock, removed=(CONSTRAINTS,))

@@ -7,10 +7,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -20,62 +18,43 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.api.create_cleanup import create_or_undo
 from pyhudi.api.new_name import NewName
+from pyhudi.api.new_table import (
+    Expressions,
+    PartitionBy,
+    config_of,
+    names_of,
+    new_table,
+    with_generated,
+)
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import check_same, has_table
-from pyhudi.clock import Clock, SystemClock, parse_zone
+from pyhudi.clock import Clock, SystemClock
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.catalog_sync_options import SYNC_OPTIONS
-from pyhudi.config.column_rules import MERGE_RULES, choose_rules, format_rules
-from pyhudi.config.constraints import format_constraints
+from pyhudi.config.column_rules import MERGE_RULES, format_rules
 from pyhudi.config.index_options import INDEX_TYPE
 from pyhudi.config.lock_options import LOCK_OPTIONS, MODE
-from pyhudi.config.merge_mode import (
-    MERGE_MODE,
-)
-from pyhudi.config.meta_columns import IS_DELETED
-from pyhudi.config.new_table_properties import NewTable, new_table_config
-from pyhudi.config.option_parsing import parse_enum
 from pyhudi.config.options import (
-    CreateOptions,
     check_options,
     is_handle_option,
 )
 from pyhudi.config.property_names import (
-    BASE_FILE_FORMAT,
-    CDC_ENABLED,
-    CDC_MODE,
-    CONSTRAINTS,
-    HIVE_STYLE,
-    KEY_GENERATOR_TYPE,
-    META_FIELDS,
     PARTITION_SPEC,
-    SLASH_DATES,
-    TIMEZONE,
 )
 from pyhudi.config.table_config import TableConfig, TableType
-from pyhudi.config.timestamp_keygen_options import TIME_OPTIONS, ZONE
 from pyhudi.config.write_options import WriteOptions
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.engine.spill import local_files
-from pyhudi.errors import ConfigError, UnsupportedTableFeature
+from pyhudi.errors import ConfigError
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.decode_encodings import plain_schema
-from pyhudi.schema.column_rules import check_rules
-from pyhudi.schema.constraints import (
-    build_constraint,
-    check_merge_mode,
-    row_rules,
-)
-from pyhudi.schema.key_generator import GENERATORS, add_keys, key_spec
-from pyhudi.schema.supported_types import avro_schema, check_reserved
-from pyhudi.schema.table_schema import field_at
-from pyhudi.slices.cdc_format import MODES
+from pyhudi.schema.key_generator import add_keys, key_spec
+from pyhudi.schema.row_rules import row_rules
+from pyhudi.schema.supported_types import check_reserved
 from pyhudi.storage.storage import Storage
-from pyhudi.suggestions import case_hint
 from pyhudi.timeline.table_directories import make_table
-from pyhudi.write.checks import check_config
 from pyhudi.write.drop_table import check_no_files, remove_table
 from pyhudi.write.metadata_lifecycle import (
     build_partitions,
@@ -102,7 +81,7 @@ _MODES = ("error", "ignore", "overwrite")
 
 @arg.check_arguments(
     key=arg.check_ordered_names,
-    partition_by=arg.check_ordered_names,
+    partition_by=arg.check_partition_columns,
     order_by=arg.check_ordered_names,
 )
 def create_table(
@@ -110,12 +89,13 @@ def create_table(
     schema_or_data: Any,
     *,
     key: str | Sequence[str] | None,
-    partition_by: str | Sequence[str] | None = None,
+    partition_by: PartitionBy = None,
     order_by: str | Sequence[str] | None = None,
     type: TableTypeName = "cow",  # noqa: A002 - the public name
     version: int = 9,
     index: str | None = None,
     constraints: Mapping[str, str] | None = None,
+    generated: Expressions | None = None,
     mode: CreateMode = "error",
     merge_rules: Mapping[str, str] | None = None,
     options: Mapping[str, object] | None = None,
@@ -136,7 +116,8 @@ def create_table(
         key: record key columns, dotted for a field of a struct; None for an append-only table with
             generated keys.
         partition_by: partition columns, none by default; with `column:simple` and
-            `column:timestamp` entries the table uses Hudi's custom key generator.
+            `column:timestamp` entries the table uses Hudi's custom key generator. An entry such as
+            `pyhudi.day("at")` adds a generated column, `at_day`, and partitions by it.
         order_by: ordering columns: among rows of one key the largest value wins; without them the
             last write wins.
         type: "cow" or "mor", or Hudi's long name for it, in any case.
@@ -149,6 +130,10 @@ def create_table(
         constraints: SQL conditions by name, such as {"fare": "fare >= 0"}, which writers of pyhudi
             check: a row for which one is false raises `ConstraintViolation`. Apache Hudi's writers
             do not check them.
+        generated: SQL expressions by name of a generated column, such as {"day": "CAST(at AS
+            DATE)"}, or transforms such as `pyhudi.day("at")`. Writers of pyhudi compute the columns
+            if the rows do not have them, and check them otherwise; Apache Hudi's writers do
+            neither.
         mode: what to do if a table exists: "error" raises; "ignore" returns a handle of it and
             writes no rows, if its key, partition columns and type are the requested ones;
             "overwrite" removes the table with its history, under its lock, before it creates the
@@ -199,6 +184,7 @@ def create_table(
         version=version,
         index=index,
         constraints=constraints,
+        generated=generated,
         mode=mode,
         merge_rules=merge_rules,
         options=options,
@@ -213,7 +199,7 @@ def create_and_fill(
     fill: Callable[[HudiTable, Any], object] | None,
     *,
     key: str | Sequence[str] | None,
-    partition_by: str | Sequence[str] | None,
+    partition_by: PartitionBy,
     order_by: str | Sequence[str] | None,
     type: TableTypeName,  # noqa: A002 - the public name
     version: int,
@@ -224,6 +210,7 @@ def create_and_fill(
     storage_options: Mapping[str, str] | None,
     engine: Engine | None = None,
     constraints: Mapping[str, str] | None = None,
+    generated: Expressions | None = None,
 ) -> HudiTable:
     """Create a table as `create_table` does; `fill` writes into it as the last step.
 
@@ -232,11 +219,7 @@ def create_and_fill(
     """
     name = NewName.of(uri, storage_options, options, mode)
     uri, storage_options = name.uri, name.storage_options
-    requested = dict(name.options or {})
-    if index is not None:
-        requested.setdefault(INDEX_TYPE, index.upper())
-    requested |= {MERGE_RULES: format_rules(merge_rules)} if merge_rules else {}
-    checked = check_options(requested, creating=True)
+    checked = _check_options(name.options, index, merge_rules)
     _check_arguments(type, mode)
     storage = Storage(os.fspath(uri), storage_options)
     clock = SystemClock()
@@ -246,17 +229,18 @@ def create_and_fill(
     if frame is not None:
         schema_or_data = spark("new_columns").new_columns(frame.schema)
     schema, rows = _schema_and_rows(schema_or_data)
-    new = _new_table(
+    schema, columns, expressions = with_generated(schema, partition_by, generated or {})
+    new = new_table(
         storage,
         schema,
-        key=_names(key),
-        partition_by=_names(partition_by),
-        order_by=_names(order_by),
+        key=names_of(key),
+        partition_by=columns,
+        order_by=names_of(order_by),
         table_type=_TYPES[type.lower()],
         version=version,
         options=checked,
     )
-    config = _config_of(new, schema, constraints or {})
+    config = config_of(new, schema, constraints or {}, expressions)
     handle_options = {name: value for name, value in checked.items() if is_handle_option(name)}
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
@@ -294,19 +278,6 @@ def create_and_fill(
         elif data is not None:
             table.insert(data)
     return table
-
-
-def _config_of(new: NewTable, schema: pa.Schema, constraints: Mapping[str, str]) -> TableConfig:
-    """Return the configuration of a new table with constraints."""
-    for name, condition in constraints.items():
-        build_constraint(name, condition, schema)
-    if constraints:
-        new = replace(new, extra={**new.extra, CONSTRAINTS: format_constraints(constraints)})
-    config = new_table_config(new)
-    check_config(config)
-    if constraints:
-        check_merge_mode(config)
-    return config
 
 
 def _complete(table: HudiTable, partitions: Collection[str], clock: Clock) -> HudiTable:
@@ -353,6 +324,18 @@ _EXTERNAL_OPTIONS = {*LOCK_OPTIONS, *SYNC_OPTIONS} - {MODE}
 """Options that would make a temporary table visible to other systems."""
 
 
+def _check_options(
+    options: Mapping[str, object] | None,
+    index: str | None,
+    merge_rules: Mapping[str, str] | None,
+) -> dict[str, str]:
+    requested = dict(options or {})
+    if index is not None:
+        requested.setdefault(INDEX_TYPE, index.upper())
+    requested |= {MERGE_RULES: format_rules(merge_rules)} if merge_rules else {}
+    return check_options(requested, creating=True)
+
+
 def _check_arguments(table_type: str, mode: str) -> None:
     if table_type.lower() not in _TYPES:
         raise ConfigError(f"type is {table_type!r}", hint='Pass "cow" or "mor".')
@@ -377,146 +360,6 @@ def _schema_and_rows(schema_or_data: Any) -> tuple[pa.Schema, pa.Table | None]:
     rows = read_table(schema_or_data, allow_missing_keys=True)
     check_reserved(rows.schema)
     return data_schema(rows.schema), rows
-
-
-def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _new_table(
-    storage: Storage,
-    schema: pa.Schema,
-    *,
-    key: tuple[str, ...],
-    partition_by: tuple[str, ...],
-    order_by: tuple[str, ...],
-    table_type: TableType,
-    version: int,
-    options: Mapping[str, str],
-) -> NewTable:
-    partition_by, types = _partition_types(partition_by)
-    _check_columns(schema, key=key, partition_by=partition_by, order_by=order_by)
-    requested = CreateOptions.of(options)
-    rules = choose_rules(requested.merge_rules)
-    deletes = () if requested.deletes is None else requested.deletes[:1]
-    check_rules(schema, rules, (*key, *partition_by, *order_by, *deletes, IS_DELETED))
-    name = requested.name or storage.native.uri.rstrip("/").rsplit("/", 1)[-1]
-    record = _avro_name(name)
-    zone = {} if requested.timezone is None else {TIMEZONE: parse_zone(requested.timezone)}
-    file_format = requested.file_format
-    return NewTable(
-        name=name,
-        table_type=table_type,
-        version=version,
-        record_key_fields=key,
-        partition_fields=partition_by,
-        ordering_fields=order_by,
-        merge_mode=_merge_mode(requested.merge_mode),
-        payload=requested.payload,
-        partial_update_mode=requested.partial_update_mode.upper(),
-        unavailable=requested.unavailable,
-        column_rules=rules,
-        deletes=requested.deletes,
-        database=requested.database,
-        create_schema=avro_schema(schema, f"{record}_record", f"hoodie.{record}"),
-        hive_style=requested.hive_style,
-        url_encode=requested.url_encode,
-        partition_types=types,
-        generator=_generator(requested),
-        extra={
-            **zone,
-            **_key_properties(options, requested, types),
-            **({} if requested.meta_fields else {META_FIELDS: "false"}),
-            **_change_logs(requested),
-            **({BASE_FILE_FORMAT: file_format.upper()} if file_format else {}),
-        },
-    )
-
-
-def _generator(requested: CreateOptions) -> str:
-    generator = requested.generator.upper()
-    if generator not in ("", *GENERATORS):
-        msg = f"{KEY_GENERATOR_TYPE} is {requested.generator!r}"
-        raise ConfigError(msg, hint=f"One of {', '.join(GENERATORS)}, or leave it out.")
-    return generator
-
-
-def _partition_types(columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields and types of `field:type` entries; no types if no entry has one."""
-    if not any(":" in part for part in columns):
-        return columns, ()
-    pairs = [part.partition(":") for part in columns]
-    for name, _, field_type in pairs:
-        if field_type.upper() not in ("SIMPLE", "TIMESTAMP"):
-            msg = f"partition_by has {name}:{field_type}"
-            raise ConfigError(msg, hint="Give each column as name:simple or name:timestamp.")
-    # Hudi stores the types as the writer spells them, too (1.2.0).
-    return tuple(name for name, _, _ in pairs), tuple(field_type for _, _, field_type in pairs)
-
-
-def _key_properties(
-    options: Mapping[str, str], requested: CreateOptions, types: tuple[str, ...]
-) -> dict[str, str]:
-    """Return the properties of a timestamp key generator and of dates with slashes."""
-    properties = {name: options[name] for name in TIME_OPTIONS if name in options}
-    timed = "TIMESTAMP" in (_generator(requested), *map(str.upper, types))
-    if timed and not any(name.endswith("timezone") for name in properties):
-        properties[ZONE] = "UTC"
-    if requested.slash_dates is not None:
-        properties[SLASH_DATES] = "true" if requested.slash_dates else "false"
-        if requested.slash_dates and requested.hive_style:
-            # Hudi's writers differ here, and its readers do not parse the paths.
-            msg = f"{SLASH_DATES} and {HIVE_STYLE} are both true"
-            raise UnsupportedTableFeature(msg, hint="Set one.")
-    return properties
-
-
-def _change_logs(requested: CreateOptions) -> dict[str, str]:
-    """Return the properties of change data capture; Hudi stores the mode only if it is enabled."""
-    chosen = {} if requested.change_log_mode is None else {CDC_MODE: requested.change_log_mode}
-    mode = parse_enum(chosen, CDC_MODE, MODES, MODES[0])
-    if requested.change_logs:
-        return {CDC_ENABLED: "true", CDC_MODE: mode}
-    if chosen:
-        msg = f"{CDC_MODE} is {chosen[CDC_MODE]!r}, but {CDC_ENABLED} is not true"
-        raise ConfigError(msg, hint=f"Pass {CDC_ENABLED} too, or leave the mode out.")
-    return {}
-
-
-def _merge_mode(
-    mode: str | None,
-) -> Literal["COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"] | None:
-    if mode is None:
-        return None
-    if mode.upper() == "COMMIT_TIME_ORDERING":
-        return "COMMIT_TIME_ORDERING"
-    if mode.upper() == "EVENT_TIME_ORDERING":
-        return "EVENT_TIME_ORDERING"
-    msg = f"{MERGE_MODE} is {mode!r}"
-    raise ConfigError(msg, hint="Pass COMMIT_TIME_ORDERING or EVENT_TIME_ORDERING.")
-
-
-def _check_columns(schema: pa.Schema, **roles: tuple[str, ...]) -> None:
-    for role, names in roles.items():
-        for name in names:
-            if not (
-                field_at(schema, name) is not None if role != "order_by" else name in schema.names
-            ):
-                msg = f"{role} names {name!r}, which is not a column of the table"
-                hint = (
-                    case_hint([name], schema.names) or f"The columns are {', '.join(schema.names)}."
-                )
-                raise ConfigError(msg, hint=hint)
-        if len(set(names)) < len(names):
-            raise ConfigError(f"{role} names a column twice")
-
-
-def _avro_name(table_name: str) -> str:
-    """Return the table name with `__` for characters that Avro forbids (`sanitizeName`, 1.2.0)."""
-    name = re.sub(r"[^A-Za-z0-9_]", "__", table_name)
-    return re.sub(r"^[^A-Za-z_]", "__", name)
 
 
 def _check_rows(rows: pa.Table, config: TableConfig, options: Mapping[str, str]) -> None:

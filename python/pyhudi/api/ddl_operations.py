@@ -13,6 +13,7 @@ from pyhudi.config import argument_checks as arg
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.admin.upgrade import VersionChange
     from pyhudi.api.alter_builder import Alter
+    from pyhudi.schema.column_transforms import ColumnTransform
 
 
 class TableProperties(Mapping[str, str]):
@@ -140,6 +141,61 @@ class DdlOperations(TableHandle):
         from pyhudi.admin.constraints import drop_constraint  # noqa: PLC0415 - not needed for reading
 
         drop_constraint(self._writable(), name)
+        self._reload()
+
+    @property
+    def generated_columns(self) -> Mapping[str, str]:
+        """The SQL expressions of columns that writers of pyhudi compute, by name."""
+        from pyhudi.config.constraints import read_generated_columns  # noqa: PLC0415 - not needed for reading
+
+        return read_generated_columns(self.config)
+
+    @arg.check_arguments(expression=arg.check_expression)
+    def add_generated_column(self, name: str, expression: str | ColumnTransform) -> None:
+        """Add a column that writers of pyhudi compute from other columns of the row.
+
+        A new column is added to the table, and stored rows with null in it are written again. You
+        can call it again after a failure: it continues. Apache Hudi's writers do not compute the
+        column.
+
+        Args:
+            name: name of the column. If the table has it, its values must be null or those of the
+                expression.
+            expression: a SQL expression over the table's columns, such as "CAST(at AS DATE)", or a
+                transform such as `pyhudi.day("at")`.
+
+        Raises:
+            ConstraintViolation: a stored row has another value.
+            SchemaMismatch: the expression does not match the table's columns.
+            ConfigError: the table has another expression for this column, the expression is
+                invalid, or the handle was opened as of an earlier time.
+            UnsupportedTableFeature: the table merges rows column by column, or pyhudi does not
+                write to it.
+            CommitConflict: other writers committed during each of three attempts.
+            LockTimeout: the table's lock was not free in time.
+        """
+        from pyhudi.admin.generated_columns import add_generated_column  # noqa: PLC0415 - not needed for reading
+
+        add_generated_column(self._writable(), name, expression)
+        self._reload()
+
+    @arg.check_arguments()
+    def drop_generated_column(self, name: str) -> None:
+        """Make a generated column a plain column, which keeps its values.
+
+        Args:
+            name: name of the column.
+
+        Raises:
+            ConfigError: there is no generated column of this name, or the handle was opened as of
+                an earlier time.
+            UnsupportedTableFeature: pyhudi does not write to the table.
+            CommitConflict: another writer changed the table's properties.
+            LockTimeout: the table's lock was not free in time.
+        """
+        from pyhudi.admin.generated_columns import drop_generated_column  # noqa: PLC0415 - not needed for reading
+
+        drop_generated_column(self._writable(), name)
         self._reload()
 
     @arg.check_arguments()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -12,19 +14,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pyhudi.api.operation_events import report_call
-from pyhudi.clock import Moment, SystemClock
+from pyhudi.clock import Moment
+from pyhudi.config import argument_checks as arg
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.engine.memory_pool import low_memory_mode
 from pyhudi.engine.protocol import Engine
 from pyhudi.engine.spark_loader import is_spark_frame, spark
 from pyhudi.errors import ConfigError, TimelineMoved
-from pyhudi.schema.table_schema import is_meta, readable_schema, table_schema
+from pyhudi.schema.table_schema import is_meta
 from pyhudi.storage import properties_file
 from pyhudi.storage.storage import Storage
-from pyhudi.table.participants import SnapshotAfterCommit
-from pyhudi.table.scan_columns import scan_schema, text_columns
-from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.table.participants import CommitParticipant, SnapshotAfterCommit
+from pyhudi.table.scan_columns import scan_schema
+from pyhudi.table.table_snapshot import TableSnapshot, snapshot_at
 from pyhudi.timeline import InstantGenerator, Timeline
 from pyhudi.timeline.named_instants import timeline_at
 from pyhudi.timeline.rollbacks import find_commits_after_rollback
@@ -33,11 +36,14 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from typing_extensions import Self
 
     from pyhudi.api.background_services import RunServices
+    from pyhudi.api.pending_commit import Validator
     from pyhudi.api.progress import Progress
+    from pyhudi.api.table import HudiTable
     from pyhudi.query.key_reader import KeyReaders
     from pyhudi.txn.operation_metrics import OperationWatcher
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.idempotency import SearchedCommits
+    from pyhudi.write.rejected_rows import RejectedRows
     from pyhudi.write.write_context import WritableTable
 
 
@@ -61,6 +67,7 @@ class TableHandle:
         self._searched: SearchedCommits | None = None
         """The commits that earlier writes have searched for a `commit_id`."""
         self._lookups: KeyReaders | None = None
+        self._validators: tuple[Validator, ...] = ()
         # A single attribute holds the snapshot and the operations that it includes, because threads
         # may share the handle: a reload that begins first may end last.
         self._loaded = (0, load_snapshot(storage, options, as_of))
@@ -135,6 +142,36 @@ class TableHandle:
             self._loaded = operations, table
         return self
 
+    @arg.check_arguments()
+    def with_validators(self, *validators: Validator) -> Self:
+        """Return a handle whose writes call functions before each commit completes.
+
+            def has_rows(commit):
+                if commit.scan_after().count() == 0:
+                    raise ValueError("the table would be empty")
+
+            table.with_validators(has_rows).overwrite(rows)
+
+        A function gets a `pyhudi.PendingCommit`. An exception rejects the commit: the write is
+        rolled back, and the exception reaches the caller. A function runs under the table's lock,
+        and once for each attempt of a write that conflicts with others. Services of the table
+        change no rows, and call none.
+
+        Args:
+            validators: functions, called in order; none for a handle without validators.
+
+        Returns:
+            The handle; this one stays as it is.
+
+        Raises:
+            ConfigError: an argument cannot be called.
+        """
+        for validator in validators:
+            arg.function("validators", validator)
+        handle = copy.copy(self)
+        handle._validators = validators  # noqa: SLF001 - of its own class
+        return handle
+
     def _advance(
         self, loaded: tuple[int, TableSnapshot], operations: int, current: TableSnapshot | None
     ) -> bool:
@@ -188,7 +225,7 @@ class TableHandle:
         if as_of is None:
             return table
         timeline = timeline_at(table.timeline, as_of, self.config.timezone)
-        return _snapshot(self.storage, self.config, timeline, self.options)
+        return snapshot_at(self.storage, self.config, timeline, self.options)
 
     def _write(self, operation: Callable[..., WriteResult], *args: Any, **more: Any) -> WriteResult:
         """Run a write operation with `_write_with_services`, and report it."""
@@ -204,6 +241,7 @@ class TableHandle:
         *args: Any,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
+        rejected: str | os.PathLike[str] | HudiTable | None = None,
         **kwargs: Any,
     ) -> WriteResult:
         """Run a write operation, retried on conflicts, and the services that follow a commit."""
@@ -230,11 +268,21 @@ class TableHandle:
                 self._watch(operation.__name__, progress, opened) as (table, watcher),
             ):
                 result = operation(table, data, *args, **kwargs)
-            return replace(result, metrics=watcher.metrics)
+            count = 0 if set_aside is None else set_aside.count
+            return replace(result, metrics=watcher.metrics, rows_rejected=count)
 
         table, loaded, operations = self._writable(), self._loaded, self._operations
         after = SnapshotAfterCommit()
-        handle = with_commit_metadata(table, loaded[1].config, commit_metadata, commit_id, (after,))
+        participants: tuple[CommitParticipant, ...] = (after, *self._validations())
+        set_aside: RejectedRows | None = None
+        if rejected is not None:
+            from pyhudi.api.rejected_table import new_rejected_rows  # noqa: PLC0415 - few writes need it
+
+            set_aside = new_rejected_rows(self, rejected, commit_id)
+            participants, kwargs = (*participants, set_aside), {**kwargs, "rejected": set_aside}
+        handle = with_commit_metadata(
+            table, loaded[1].config, commit_metadata, commit_id, participants
+        )
         with handle.lock_manager.release_later():
             with low_memory_mode(kwargs.get("memory_limit")):
                 result = retry_on_conflict(handle, data, write)
@@ -261,6 +309,14 @@ class TableHandle:
                 if has_services:
                     self._reload(result.instant)
         return result
+
+    def _validations(self) -> list[CommitParticipant]:
+        """Return what calls the validators."""
+        if not self._validators:
+            return []
+        from pyhudi.api.pending_commit import Validation  # noqa: PLC0415 - few writes need it
+
+        return [Validation(self._validators, self.engine)]
 
     def _watch(
         self, operation: str, progress: Progress, table: WritableTable | None = None
@@ -346,24 +402,4 @@ def _load_once(
             timeline = timeline.without(revocable)
         if as_of is not None:
             timeline = timeline_at(timeline, as_of, config.timezone)
-        return _snapshot(storage, config, timeline, options)
-
-
-def _snapshot(
-    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
-) -> TableSnapshot:
-    stored_schema = table_schema(storage, config, timeline)
-    schema = readable_schema(stored_schema.arrow, stored_schema.avro)
-    as_text = text_columns(config, schema)
-    clock = SystemClock()
-    return TableSnapshot(
-        storage,
-        config,
-        timeline,
-        stored_schema,
-        schema,
-        InstantGenerator(clock, config.timezone),
-        clock,
-        options=options,
-        as_text=as_text,
-    )
+        return snapshot_at(storage, config, timeline, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pyhudi.errors import ConfigError
 if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.api.group_writer import GroupWriter
     from pyhudi.api.progress import Progress
+    from pyhudi.api.table import HudiTable
     from pyhudi.config.memory_size import MemorySize
     from pyhudi.schema.evolution import SchemaMode
     from pyhudi.txn.result import WriteResult
@@ -25,13 +27,14 @@ class WriteOperations(TableHandle):
     commit.
     """
 
-    @arg.check_arguments()
+    @arg.check_arguments(rejected=arg.check_table)
     def upsert(
         self,
         data: Any,
         *,
         schema_mode: SchemaMode = "strict",
         partial: bool = False,
+        rejected: str | os.PathLike[str] | HudiTable | None = None,
         memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -52,6 +55,11 @@ class WriteOperations(TableHandle):
                 batches of a stream follow its schema.
             partial: the data may leave out columns, which keep their values in existing rows and
                 are null in new rows.
+            rejected: another table, or its location, for the rows that break a constraint, have
+                null where the table requires a value, or have wrong values in generated columns;
+                the others are committed. pyhudi creates the table if it does not exist, with the
+                columns of this one, `_rejected_reason` and `_rejected_instant`. With a `commit_id`,
+                a repeated write stores no row twice. By default a row that breaks a rule raises.
             memory_limit: bytes, a quarter of the machine's memory by default; larger data are read
                 as a stream and spilled to local files. For a Spark DataFrame it applies to each
                 task, 512 MiB by default.
@@ -85,17 +93,19 @@ class WriteOperations(TableHandle):
             data,
             schema_mode=schema_mode,
             partial=partial,
+            rejected=rejected,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
         )
 
-    @arg.check_arguments()
+    @arg.check_arguments(rejected=arg.check_table)
     def insert(
         self,
         data: Any,
         *,
         schema_mode: SchemaMode = "strict",
+        rejected: str | os.PathLike[str] | HudiTable | None = None,
         memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -112,6 +122,7 @@ class WriteOperations(TableHandle):
         Args:
             data: rows, as in `upsert`.
             schema_mode: "strict" or "merge", as in `upsert`.
+            rejected: as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
@@ -134,12 +145,13 @@ class WriteOperations(TableHandle):
             progress,
             data,
             schema_mode=schema_mode,
+            rejected=rejected,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
         )
 
-    @arg.check_arguments()
+    @arg.check_arguments(rejected=arg.check_table)
     def bulk_insert(
         self,
         data: Any,
@@ -147,6 +159,7 @@ class WriteOperations(TableHandle):
         sort: SortMode = "none",
         sort_columns: Sequence[str] = (),
         schema_mode: SchemaMode = "strict",
+        rejected: str | os.PathLike[str] | HudiTable | None = None,
         memory_limit: MemorySize | None = None,
         commit_metadata: Mapping[str, str] | None = None,
         commit_id: str | None = None,
@@ -165,6 +178,7 @@ class WriteOperations(TableHandle):
                 all rows of a partition).
             sort_columns: columns to sort by; the record key by default.
             schema_mode: "strict" or "merge", as in `upsert`.
+            rejected: as in `upsert`.
             memory_limit: bytes, as in `upsert`.
             commit_metadata: as in `upsert`.
             commit_id: as in `upsert`.
@@ -189,6 +203,7 @@ class WriteOperations(TableHandle):
             sort=sort,
             sort_columns=sort_columns,
             schema_mode=schema_mode,
+            rejected=rejected,
             memory_limit=memory_limit,
             commit_metadata=commit_metadata,
             commit_id=commit_id,
@@ -357,6 +372,9 @@ class WriteOperations(TableHandle):
         from pyhudi.api.batch_queue import Limits  # noqa: PLC0415 - not needed for reading
         from pyhudi.api.group_writer import GroupWriter  # noqa: PLC0415 - as above
 
+        if self._validators:
+            msg = "a writer has no validators: a commit has the batches of many callers"
+            raise ConfigError(msg, hint="Call upsert of the handle with validators instead.")
         if max_rows < 1 or max_bytes < 1:
             raise ConfigError("max_rows and max_bytes of a writer must be at least 1")
         return GroupWriter(self, Limits(max_rows, max_seconds, max_bytes))

@@ -13,6 +13,7 @@ from pyhudi.cli.arguments import (
     Delimiter,
     DryRun,
     FileFormat,
+    Generated,
     Index,
     Key,
     Location,
@@ -59,6 +60,7 @@ def create(
     index: Index = None,
     merge_rules: MergeRules = None,
     constraints: Constraints = None,
+    generated: Generated = None,
     mode: Mode = CreateMode.error,
     file_format: FileFormat = None,
     delimiter: Delimiter = None,
@@ -90,6 +92,7 @@ def create(
         mode=mode,
         merge_rules=merge_rules or (),
         constraints=constraints or (),
+        generated=generated or (),
     )
     outcome = "found" if mode is CreateMode.ignore else "created"
     message = f"{outcome} table {created.name} at {created.uri}"

@@ -236,6 +236,14 @@ Constraints = Annotated[
         help="A SQL condition that rows must satisfy; repeat it for other conditions.",
     ),
 ]
+Generated = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--generated",
+        metavar="COLUMN=EXPRESSION",
+        help="A column computed from others, such as 'day=CAST(at AS DATE)'; repeat it for others.",
+    ),
+]
 Type = Annotated[
     TableType, typer.Option("--type", help="Table type: copy-on-write or merge-on-read.")
 ]
@@ -266,6 +274,7 @@ def new_table(
     mode: CreateMode = CreateMode.error,
     merge_rules: Sequence[str] = (),
     constraints: Sequence[str] = (),
+    generated: Sequence[str] = (),
     fill: Callable[[HudiTable], object] | None = None,
 ) -> HudiTable:
     """Create a table without rows, or with those that `fill` writes into it.
@@ -287,7 +296,8 @@ def new_table(
         index=index,
         mode=mode.value,
         merge_rules=_merge_rules(merge_rules),
-        constraints=_constraints(constraints),
+        constraints=_expressions("--constraint", constraints, "positive=fare >= 0"),
+        generated=_expressions("--generated", generated, "day=CAST(at AS DATE)"),
         options=call.options,
         storage_options=call.storage_options,
     )
@@ -303,15 +313,15 @@ def check_key(key: str | None, *, no_key: bool) -> None:
         raise missing_key("--key id", "--no-key")
 
 
-def _constraints(pairs: Sequence[str]) -> dict[str, str]:
-    constraints: dict[str, str] = {}
+def _expressions(option: str, pairs: Sequence[str], example: str) -> dict[str, str]:
+    expressions: dict[str, str] = {}
     for pair in pairs:
-        name, equals, condition = pair.partition("=")
-        if not equals or not condition.strip() or name in constraints:
-            msg = f"--constraint is {pair!r}; give each name once, as 'positive=fare >= 0'"
+        name, equals, expression = pair.partition("=")
+        if not equals or not expression.strip() or name in expressions:
+            msg = f"{option} is {pair!r}; give each name once, as {example!r}"
             raise typer.BadParameter(msg)
-        constraints[name] = condition
-    return constraints
+        expressions[name] = expression
+    return expressions
 
 
 def _merge_rules(pairs: Sequence[str]) -> dict[str, str]:

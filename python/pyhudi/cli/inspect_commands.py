@@ -46,6 +46,7 @@ def show(
         **({"merge_rules": rules} if rules else {}),
         "change_data_capture": config.cdc_enabled,
         **({"constraints": opened.constraints} if opened.constraints else {}),
+        **({"generated": opened.generated_columns} if opened.generated_columns else {}),
         "metadata_partitions": config.metadata_partitions,
         "commits": commits.num_rows,
         "last_commit": last[0] if last else None,
@@ -133,6 +134,7 @@ def _columns(table: HudiTable) -> pa.Table:
         "key": config.record_key_fields,
         "partition": config.partition_fields,
         "ordering": config.ordering_fields,
+        "generated": table.generated_columns,
     }
     rows = [
         {

@@ -264,6 +264,34 @@ def check_ordered_names(name: str, value: Any) -> None:
     name_or_names(name, value)
 
 
+def check_partition_columns(name: str, value: Any) -> None:
+    """Check for ordered names, or objects with a name, such as `pyhudi.day("at")`."""
+    if value is None:
+        return
+    entries = value if isinstance(value, (list, tuple)) else [value]
+    if any(_is_transform(entry) for entry in entries):
+        names_only = [entry.name if _is_transform(entry) else entry for entry in entries]
+        check_ordered_names(name, names_only)
+    else:
+        check_ordered_names(name, value)
+
+
+def check_table(name: str, value: Any) -> None:
+    """Check for a table, its location, or None."""
+    if value is not None and not hasattr(value, "uri"):
+        location(name, value)
+
+
+def check_expression(name: str, value: Any) -> None:
+    """Check for a SQL expression, or an object such as `pyhudi.day("at")`."""
+    if not _is_transform(value):
+        text(name, value)
+
+
+def _is_transform(value: Any) -> bool:
+    return isinstance(getattr(value, "name", None), str) and callable(getattr(value, "sql", None))
+
+
 def by_name(name: str, value: Any) -> None:
     """Check for a mapping whose keys are strings."""
     if not isinstance(value, Mapping):

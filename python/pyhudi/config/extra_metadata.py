@@ -24,10 +24,13 @@ COMMIT_ID = "_pyhudi_commit_id"
 COMMIT_IDS = "_pyhudi_commit_ids"
 """Entry of a group commit: a JSON list of the ids of its batches, if there are several."""
 
+ROWS_REJECTED = "_pyhudi_rows_rejected"
+"""Entry with the number of rows that the write has put into another table."""
+
 STREAM_BATCHES = "_hudi_streaming_sink_checkpoint"
 """Entry with JSON of the last batch of each stream: `HoodieStreamingSink.SINK_CHECKPOINT_KEY`."""
 
-_TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID, COMMIT_IDS})
+_TAKEN = frozenset({"schema", "latest_schema", KEYS, COMMIT_ID, COMMIT_IDS, ROWS_REJECTED})
 """Names of entries that every commit writes itself."""
 
 

@@ -79,6 +79,9 @@ it."""
 CONSTRAINTS = "pyhudi.constraints"
 """Property with the conditions that rows must satisfy, by name, as JSON."""
 
+GENERATED_COLUMNS = "pyhudi.generated.columns"
+"""Property with the SQL expressions of generated columns, by name, as JSON."""
+
 KEYS = "pyhudi.keys"
 """Also in the extra metadata of commits: what is known of the table's keys after the commit.
 

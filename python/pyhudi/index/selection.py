@@ -6,7 +6,9 @@ A new index type needs an entry in `INDEXES`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from pyhudi.config.constraints import read_generated_columns
 from pyhudi.config.index_options import INDEX_TYPE, IndexOptions
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import ConfigError
@@ -51,6 +53,26 @@ def choose(
             msg = f"{INDEX_TYPE} is {chosen.index_type}, but the table's file groups are buckets"
             raise ConfigError(msg, hint=f"Leave the option out, or give {index.index_type}.")
     return chosen.of(detector, options)
+
+
+def with_partition_moves(
+    index: Index, config: TableConfig, handle_options: Mapping[str, str]
+) -> Index:
+    """Return the index that moves rows to their partitions, if a partition column is generated.
+
+    A row in another partition would not be found by a filter on the source of the column. Raises
+    `ConfigError` for an option that keeps rows where they are.
+    """
+    option = index.update_path_option
+    if not option or index.updates_partition_path:
+        return index
+    fields = [field for field in config.partition_fields if field in read_generated_columns(config)]
+    if not fields:
+        return index
+    if option in handle_options:
+        msg = f"{option} is false, and the partition column {fields[0]!r} is generated"
+        raise ConfigError(msg, hint="Leave the option out: rows move to their partitions.")
+    return replace(index, updates_partition_path=True)
 
 
 def index_from_options(options: IndexOptions) -> type[Index] | None:

@@ -44,26 +44,36 @@ def conform(
     *,
     stored: Collection[str] = (),
     rules: RowRules = NO_RULES,
+    check: bool = True,
 ) -> pa.Table:
     """Return the rows with exactly the schema's columns, in its order and types.
 
     schema: the table's schema without meta columns. Meta columns of the rows are dropped. stored:
-    columns whose values come from the table. rules: what the rows must satisfy.
+    columns whose values come from the table. rules: what the rows must satisfy, and the columns
+    that they may leave out. check: False if the caller finds the rows that violate the rules.
     Raises `SchemaMismatch` for an unknown, missing or repeated column, a type that cannot be cast
     without loss, a null in a required column, or a new list with a null element;
     `ConstraintViolation` for a row that violates a constraint.
     """
-    _check_names(rows, schema)
+    computed = rules.columns_to_compute(rows.column_names, stored) & set(schema.names)
+    input_schema = schema
+    if computed:
+        rows = rows.drop_columns([name for name in rows.column_names if name in computed])
+        input_schema = pa.schema([field for field in schema if field.name not in computed])
+    _check_names(rows, input_schema)
     kept = frozenset(stored)
-    for field in schema:
+    for field in input_schema:
         column = rows.column(field.name)
         if is_vector(field):
             check_vector(column, field.name)
         elif not rules.null_elements and field.name not in kept:
             check_elements(column, f"column {field.name!r}")
-    columns = [_column(rows.column(field.name), field) for field in schema]
-    conformed = pa.Table.from_arrays(columns, schema=schema)
-    rules.check(conformed)
+    columns = [_column(rows.column(field.name), field) for field in input_schema]
+    conformed = pa.Table.from_arrays(columns, schema=input_schema)
+    if computed:
+        conformed = rules.compute(conformed, schema)
+    if check:
+        rules.check(conformed, computed)
     return conformed
 
 

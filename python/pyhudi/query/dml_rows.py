@@ -124,7 +124,7 @@ def set_new_values(
     rows: record key, partition path, then the columns of `schema`. Raises `SchemaMismatch` for
     values that do not fit their columns.
     """
-    new = project(rows, changes)
+    new = project(rows, changes) if changes else rows
     columns = {name: (new if name in changes else rows).column(name) for name in schema.names}
     stored = set(schema.names) - set(changes)
     data = conform(pa.table(columns), schema, stored=stored, rules=rules)

@@ -31,6 +31,7 @@ from pyhudi.schema.sql_expressions import (
     to_value,
 )
 from pyhudi.schema.sql_lists import LIST_FUNCTIONS, list_length
+from pyhudi.schema.sql_operators import arithmetic
 from pyhudi.schema.sql_times import TIME_FUNCTIONS
 
 _MAX_DIGITS = 38
@@ -267,6 +268,17 @@ def _floor_or_ceil(function: str) -> Callable[..., Value]:
     return round_number
 
 
+def _pmod(what: str, number: Operand, divisor: Operand) -> Value:
+    """Return the remainder of an integer with the sign of the divisor, a positive literal."""
+    positive = literal_argument(what, divisor, "pmod", int)
+    if positive is None or positive < 1:
+        raise ConfigError(
+            f"{what}: the divisor of pmod is {positive}", hint="Use a positive integer."
+        )
+    remainder = arithmetic(_number(what, number, "pmod"), "%", divisor, what)
+    return arithmetic(arithmetic(remainder, "+", divisor, what), "%", divisor, what)
+
+
 # --- several --------------------------------------------------------------------------------------
 
 
@@ -322,6 +334,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Operand], int, int]] = {
     "abs": (_abs, 1, 1),
     "coalesce": (_coalesce, 1, _ANY),
     "round": (_round, 1, 2),
+    "pmod": (_pmod, 2, 2),
     "floor": (_floor_or_ceil("floor"), 1, 1),
     "ceil": (_floor_or_ceil("ceil"), 1, 1),
     "isnan": (_is_nan, 1, 1),

@@ -257,3 +257,12 @@ def _operators_to_enclose(node_type: type[Any], side: str) -> tuple[type[Any], .
     if node_type is exp.And:
         return (exp.Or,)
     return (*_COMPARING, exp.Not) if node_type in _COMPARING else ()
+
+
+def is_column_name(name: str) -> bool:
+    """Return whether SQL reads a name without quotes as a column."""
+    try:
+        tree = sqlglot.parse_one(name, read=_Sql)
+    except SqlglotError:
+        return False
+    return type(tree) is exp.Column and tree.name == name

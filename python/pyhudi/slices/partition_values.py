@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as at
 
+from pyhudi.config.constraints import read_generated_columns
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import UnsupportedTableFeature
@@ -59,10 +60,15 @@ def partition_filter(
 ) -> Callable[[str], bool] | None:
     """Return a test that is false for partitions without any row that matches the conjuncts.
 
-    It uses the values that `path_values` returns for a column, so it agrees with the rows that are
-    read. None if no conjunct is about a partition column whose value a path determines.
+    Conjuncts on the source of a generated partition column test the partition, too. The test uses
+    the values that `path_values` returns for a column, so it agrees with the rows that are read.
+    None if no conjunct is about a partition column whose value a path determines.
     """
     path_fields = _fields_in_path(config, schema)
+    if conjuncts and not path_fields.isdisjoint(read_generated_columns(config)):
+        from pyhudi.schema.implied_conjuncts import derive_conjuncts  # noqa: PLC0415 - few tables need it
+
+        conjuncts = (*conjuncts, *derive_conjuncts(config, schema, conjuncts))
     tests = [
         (name, _test(op, values.to_pylist()))
         for name, op, values in conjuncts

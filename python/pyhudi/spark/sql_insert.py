@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -68,7 +69,9 @@ def _in_columns_of(table: HudiTable, statement: Insert, rows: DataFrame) -> Data
     )
     frame = rows.toDF(*columns)
     frame = frame.select("*", *(sf.expr(value).alias(name) for name, value in static.items()))
-    return to_types_of(frame, spark_schema(wire_schema(table.schema)))
+    absent = set(table.generated_columns) - {*columns, *static}
+    filled = pa.schema([field for field in table.schema if field.name not in absent])
+    return to_types_of(frame, spark_schema(wire_schema(filled)))
 
 
 def _setting(spark: SparkSession, name: str) -> str | None:

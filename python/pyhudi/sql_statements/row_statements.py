@@ -79,7 +79,9 @@ def run_insert(
         lambda name: own_name(name, names),
     )
     values = partition_values(static, table)
-    rest = [field for field in table.schema if field.name not in {*columns, *static}]
+    # Generated columns are computed.
+    filled = {*columns, *static, *table.generated_columns}
+    rest = [field for field in table.schema if field.name not in filled]
     constants = [*values.items(), *((field.name, pa.scalar(None, field.type)) for field in rest)]
     rows = NamedColumns(query, [(name, at) for at, name in enumerate(columns)], constants)
     if not statement.overwrite:

@@ -114,7 +114,11 @@ def describe(statement: Show, table: HudiTable, columns: Sequence[tuple[str, str
     match statement.what:
         case "columns":
             types = dict(columns)
-            rows: list[tuple[str | None, ...]] = [(*column, None) for column in columns]
+            generated = table.generated_columns
+            comments = {name: f"GENERATED ALWAYS AS ({sql})" for name, sql in generated.items()}
+            rows: list[tuple[str | None, ...]] = [
+                (name, data_type, comments.get(name)) for name, data_type in columns
+            ]
             rows += _details(statement, table, types) if statement.extended else []
             return _text_rows(("col_name", "data_type", "comment"), rows)
         case "partitions":

@@ -87,6 +87,11 @@ class Rollback:
 class CommitParticipant:
     """Takes part in a table's commits. By default each method does nothing."""
 
+    @property
+    def needs_commit(self) -> bool:
+        """Whether a write that changes nothing must commit."""
+        return False
+
     def prefetch(
         self,
         table: TableSnapshot,  # noqa: ARG002
@@ -106,6 +111,12 @@ class CommitParticipant:
 
         Args:
             table: The current snapshot.
+        """
+
+    def validate(self, table: TableSnapshot, commit: Commit) -> None:
+        """Check a commit whose files are written, before any participant is in sync with it.
+
+        It is called under the lock. An error rejects the commit.
         """
 
     def before_complete(

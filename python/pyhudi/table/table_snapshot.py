@@ -12,10 +12,11 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.engine.protocol import Engine
-from pyhudi.schema.table_schema import TableSchema, table_schema
+from pyhudi.schema.table_schema import TableSchema, readable_schema, table_schema
 from pyhudi.storage.storage import Storage
 from pyhudi.table.locking import LockManager, NoLock
 from pyhudi.table.participants import CommitParticipant
+from pyhudi.table.scan_columns import text_columns
 from pyhudi.timeline import InstantGenerator, Timeline
 
 
@@ -97,3 +98,24 @@ class TableSnapshot:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "engine": LocalEngine(1), "lock_manager": NoLock()}
+
+
+def snapshot_at(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: Mapping[str, str]
+) -> TableSnapshot:
+    """Return the snapshot of a timeline."""
+    stored_schema = table_schema(storage, config, timeline)
+    schema = readable_schema(stored_schema.arrow, stored_schema.avro)
+    as_text = text_columns(config, schema)
+    clock = SystemClock()
+    return TableSnapshot(
+        storage,
+        config,
+        timeline,
+        stored_schema,
+        schema,
+        InstantGenerator(clock, config.timezone),
+        clock,
+        options=options,
+        as_text=as_text,
+    )

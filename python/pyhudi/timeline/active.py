@@ -84,6 +84,8 @@ class Timeline:
         self.keys_counted = ""
         """The table's property about its keys (`key_uniqueness.py`)."""
         self._newest: CommitMetadata | None = None
+        self._unpublished: dict[str, CommitMetadata] = {}
+        """Metadata of a commit whose file does not exist yet, by requested time."""
         self._read = LruCache(_STATS_KEPT)
         self.other_entries: tuple[Paths, Entries] = ([], [])
         """The directories and other files that the listing of its directory had."""
@@ -125,6 +127,7 @@ class Timeline:
         cut.uncut = self.uncut
         cut.keys_counted = self.keys_counted
         cut.other_entries = self.other_entries
+        cut._unpublished = self._unpublished
         return cut
 
     def without(self, instants: Collection[Instant]) -> Timeline:
@@ -154,10 +157,13 @@ class Timeline:
         timeline.other_entries = self.other_entries
         return timeline
 
-    def with_completed(self, instant: str, action: str, completion: str) -> Timeline:
+    def with_completed(
+        self, instant: str, action: str, completion: str, unpublished: CommitMetadata | None = None
+    ) -> Timeline:
         """Return the timeline after an instant is completed, which need not be on it yet.
 
-        Only for a layout whose file names have the completion time.
+        unpublished: metadata of a commit that has no completed file yet. Without them only for a
+        layout whose file names have the completion time.
         """
         layout = self._layout
         states = self._files.get((instant, COMPLETED_ACTION.get(action, action)), {})
@@ -172,6 +178,8 @@ class Timeline:
         timeline = Timeline(self._storage, layout, files, self.archive)
         timeline.keys_counted = self.keys_counted
         timeline.other_entries = self.other_entries
+        if unpublished is not None:
+            timeline._unpublished = {instant: unpublished}
         return timeline
 
     def filter_completed(self, *actions: str) -> tuple[Instant, ...]:
@@ -195,6 +203,11 @@ class Timeline:
     def last_commit(self) -> Instant | None:
         """The completed commit with the latest requested time."""
         return self.commits[-1] if self.commits else None
+
+    @property
+    def published_commits(self) -> tuple[Instant, ...]:
+        """The completed commits whose files exist."""
+        return tuple(c for c in self.commits if c.requested not in self._unpublished)
 
     @property
     def pending_compactions(self) -> tuple[Instant, ...]:
@@ -383,6 +396,8 @@ class Timeline:
 
         Raises `CorruptTable` as `read` does, and for a record that is not commit metadata.
         """
+        if instant.requested in self._unpublished:
+            return self._unpublished[instant.requested]
         cache, path = self._cache if instant.is_completed else self._read, self.path(instant)
         if cache is self._read and instant == self.last_commit:
             # It is read for the schema, row sizes and keys, and may be too large for the cache.

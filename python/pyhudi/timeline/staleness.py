@@ -58,7 +58,7 @@ def check_snapshot_readable(opened: Timeline, current: Timeline) -> None:
 
     opened: may be cut for time travel; then files that were missing at load are not detected.
     """
-    commits = opened.uncut.commits
+    commits = opened.uncut.published_commits
     lost = next((commit for commit in commits if not current.is_committed(commit.requested)), None)
     if lost is None and commits and not _was_archived(commits[-1], current):
         lost = commits[-1]

@@ -61,6 +61,9 @@ class WriteResult(HtmlRepr):
     and wins, or, for an `insert` that drops existing keys, the table has their key. None if
     `rows_in` is None."""
 
+    rows_rejected: int = 0
+    """Input rows that break a rule of the table, and are in the table that `rejected` names."""
+
     was_written_before: bool = False
     """Nothing was written now: a write with the same `commit_id` is on the timeline, and this is
     its result."""
@@ -102,6 +105,8 @@ class WriteResult(HtmlRepr):
             rows += f", {self.rows_kept_in_partition:,} kept in their partition"
         if self.rows_moved:
             rows += f", {self.rows_moved:,} of them moved to another partition"
+        if self.rows_rejected:
+            rows += f", {self.rows_rejected:,} rejected"
         files = f"{count_text(self.files_written, 'file')} of {size_text(self.bytes_written)}"
         in_partitions = f"in {count_text(len(self.partitions), 'partition')}"
         parts = [rows, f"{files} {in_partitions}"]

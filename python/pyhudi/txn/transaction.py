@@ -262,6 +262,8 @@ class Transaction:
                 commit.has_overgrown = self.has_overgrown
                 if self._is_unchanged_since_plan(current.timeline):
                     commit.listed = listed
+                for participant in (*table.participants, *self.participants):
+                    participant.validate(current, commit)
                 for participant in table.participants:
                     participant.before_publish(current)
                 self._has_run_participants = True

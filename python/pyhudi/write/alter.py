@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pyhudi import _native
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.constraints import read_constraints
-from pyhudi.config.property_names import CONSTRAINTS
+from pyhudi.config.property_names import CONSTRAINTS, GENERATED_COLUMNS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.errors import SchemaMismatch, UnsupportedTableFeature
 from pyhudi.input.conform import data_schema
@@ -25,6 +25,7 @@ from pyhudi.schema.column_tree import ColumnTree
 from pyhudi.schema.commit_schema import NOT_STORED, first_history, tree_of
 from pyhudi.schema.constraints import build_constraint
 from pyhudi.schema.internal_schema import SchemaHistory
+from pyhudi.schema.row_rules import build_generated_columns
 from pyhudi.schema.table_schema import TableSchema, schema_from_avro
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
@@ -91,6 +92,11 @@ def _check_constraints(context: WriteContext, changes: Sequence[Change]) -> None
         for change in changes
         if isinstance(change, (Rename, Drop, ChangeType))
     }
+    for generated in build_generated_columns(context.config, columns):
+        for column in changed & {generated.name, *generated.sources}:
+            msg = f"{GENERATED_COLUMNS}: the generated column {generated.name!r} uses {column!r}"
+            hint = f"Drop it first: drop_generated_column({generated.name!r})."
+            raise UnsupportedTableFeature(msg, hint=hint)
     for constraint in constraints:
         for column in changed & set(constraint.where.columns):
             msg = f"{CONSTRAINTS}: the constraint {constraint.name!r} uses the column {column!r}"

@@ -219,9 +219,11 @@ def needs_commit(context: WriteContext) -> bool:
     """Return whether a write without files and replaced file groups must commit.
 
     It must if it changes the table's schema, if the handle's options add metadata to each commit,
-    such as a stream's batch, or if `hoodie.allow.empty.commit` is true.
+    such as a stream's batch, if `hoodie.allow.empty.commit` is true, or if it has rejected rows.
     """
     if context.options.allow_empty_commit or commit_metadata(context.table.options):
+        return True
+    if any(participant.needs_commit for participant in context.table.participants):
         return True
     current = table_schema(context.storage, context.config, context.timeline)
     return (current.avro, current.history) != (context.schema.avro, context.schema.history)

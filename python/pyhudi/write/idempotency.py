@@ -13,7 +13,7 @@ from functools import partial
 
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import Instant
-from pyhudi.config.extra_metadata import commit_ids
+from pyhudi.config.extra_metadata import ROWS_REJECTED, commit_ids
 from pyhudi.config.table_config import TableConfig
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
@@ -120,4 +120,5 @@ def _result(instant: Instant, metadata: CommitMetadata) -> WriteResult:
         metadata.write_stats,
         file_groups_replaced=sum(map(len, replaced)),
     )
-    return replace(result, was_written_before=True)
+    rejected = int(metadata.extra_metadata.get(ROWS_REJECTED, "0"))
+    return replace(result, was_written_before=True, rows_rejected=rejected)

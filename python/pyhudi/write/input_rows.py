@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial as partial_function
 from typing import Any
 
 import pyarrow as pa
 
 from pyhudi.config.memory_size import MemorySize, parse_memory_size
 from pyhudi.engine.spark_loader import is_spark_frame, spark
-from pyhudi.errors import ConfigError
+from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.input.batches import read_batches
 from pyhudi.input.conform import read_table
 from pyhudi.write.memory_rows import MemoryRows, assign_deletes
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partial_update import partial_rows
+from pyhudi.write.rejected_rows import RejectedRows
 from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
 from pyhudi.write.spilled_rows import SpilledRows
@@ -59,15 +61,23 @@ def read_rows(
     schema_mode: str = "strict",
     generate: bool = False,
     partial: bool = False,
+    rejected: RejectedRows | None = None,
 ) -> Iterator[UnassignedRows]:
     """Yield the data as keyed rows, which can be read within the block.
 
     The data is read until its end or until it exceeds the memory limit. schema_mode: see
     `WriteContext.evolve`. generate: keys may be generated. partial: rows may have missing columns;
-    they must fit in memory. Raises the errors of `WriteContext.with_keys` and `read_table`, for
+    they must fit in memory. rejected: gets the rows that break a rule of the table, which raise
+    otherwise. Raises the errors of `WriteContext.with_keys` and `read_table`, for
     later chunks when these are read.
     """
     with ExitStack() as stack:
+        if rejected is not None and (partial or is_spark_frame(data)):
+            what = "a partial update" if partial else "a Spark DataFrame"
+            msg = f"rejected: rows of {what} cannot go to another table"
+            raise UnsupportedTableFeature(
+                msg, hint="Pass whole rows as Arrow data, or check first."
+            )
         if is_spark_frame(data):
             rows = spark("write_rows").read_keyed_rows(
                 context, data, limit, schema_mode, generate=generate, partial=partial
@@ -77,7 +87,9 @@ def read_rows(
             rows = partial_rows(context, data)
             yield MemoryRows(context, rows, RowCounters(rows.num_rows))
         else:
-            yield _rows_of_data(stack, context, data, limit, schema_mode, generate=generate)
+            yield _rows_of_data(
+                stack, context, data, limit, schema_mode, generate=generate, rejected=rejected
+            )
 
 
 @contextmanager
@@ -104,12 +116,19 @@ def _rows_of_data(
     schema_mode: str,
     *,
     generate: bool,
+    rejected: RejectedRows | None,
 ) -> UnassignedRows:
     schema, batches = read_batches(data, context.input_types, allow_missing_keys=True)
     context, _ = context.evolve(schema.empty_table(), schema_mode)
+    tables = chunks(schema, batches, limit)
+    if rejected is not None:
+        rejected.begin(context)
+        stack.callback(rejected.close)
+        split = partial_function(rejected.split, context, mode=schema_mode)
+        tables = map(split, tables)
     keyed = (
         context.with_keys(chunk, schema_mode, instant=context.key_instant() if generate else None)
-        for chunk in chunks(schema, batches, limit)
+        for chunk in tables
     )
     counters = RowCounters()
     return buffer_rows(stack, context, counters.count_chunks(keyed), limit, counters)

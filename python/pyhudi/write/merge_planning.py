@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.constraints import read_generated_columns
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.input.conform import conform, data_schema
@@ -63,6 +64,7 @@ def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
     """Return record key and partition path of the source's rows."""
     spec = context.key_spec()
     fields = dict.fromkeys((*spec.key_fields, *spec.partition_fields))
+    source = context.with_generated(source, fields)
     for name in fields:
         if name.split(".")[0] not in source.column_names:
             msg = f"the source does not have the column {name!r} of the key or partition"
@@ -151,6 +153,7 @@ def build_inserts(
     Raises `ConfigError` if their keys differ from the source's.
     """
     schema = data_schema(context.schema.arrow)
+    generated = read_generated_columns(context.config)
     joined = join_sides(source_rows.take(unmatched), None)
     parts, numbers = [schema.empty_table()], [pa.array([], pa.int64())]
     for clause, selected in zip(clauses, select_rows(joined, clauses), strict=True):
@@ -161,6 +164,7 @@ def build_inserts(
             if field.name in set_columns
             else pa.nulls(len(selected), field.type)
             for field in schema
+            if field.name in set_columns or field.name not in generated
         }
         parts.append(conform(pa.table(columns), schema, rules=context.row_rules))
         numbers.append(unmatched.take(selected))

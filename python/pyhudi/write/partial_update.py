@@ -19,6 +19,7 @@ from pyhudi.index import tagging
 from pyhudi.input.conform import conform, data_schema
 from pyhudi.schema.evolution import SchemaMode
 from pyhudi.schema.key_generator import add_keys
+from pyhudi.schema.row_rules import build_generated_columns
 from pyhudi.slices.file_size_checks import check_listed
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.partial_rows import NUMBER, CompletingTask, read_existing_columns
@@ -56,10 +57,11 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
     the record key, of the partition path or, in event-time mode, of the ordering value is missing.
     """
     _, table = context.evolve(data, "strict")
+    spec = context.key_spec()
+    table = context.with_generated(table, (*spec.key_fields, *spec.partition_fields))
     schema = data_schema(context.schema.arrow)
     names = [name for name in table.column_names if name not in META_COLUMNS]
     checks.check_known_columns(names, schema)
-    spec = context.key_spec()
     target = context.target("")
     ordering = target.merge_ordering if target.merge_mode == "EVENT_TIME_ORDERING" else ()
     required = dict.fromkeys((*spec.key_fields, *spec.partition_fields, *ordering))
@@ -69,9 +71,28 @@ def partial_rows(context: WriteContext, data: Any) -> pa.Table:
         raise SchemaMismatch(
             msg, hint="A partial update needs the key, partition and ordering columns."
         )
-    input_names = frozenset(names)
+    input_names = frozenset(names) | _columns_to_compute(context, names)
     input_schema = pa.schema([field for field in schema if field.name in input_names])
     return add_keys(conform(table, input_schema, rules=context.row_rules), spec)
+
+
+def _columns_to_compute(context: WriteContext, names: Sequence[str]) -> frozenset[str]:
+    """Return the generated columns of which the input has a source."""
+    columns = build_generated_columns(context.config, data_schema(context.schema.arrow))
+    return frozenset(column.name for column in columns if not set(column.sources).isdisjoint(names))
+
+
+def needs_whole_rows(context: WriteContext) -> bool:
+    """Return whether a row of nulls has a generated column that is not null.
+
+    A log block with some columns has nulls in the others, also for new rows.
+    """
+    schema = data_schema(context.schema.arrow)
+    nulls = pa.table([pa.nulls(1, field.type) for field in schema], schema.names)
+    return any(
+        not column.compute(nulls).null_count
+        for column in build_generated_columns(context.config, schema)
+    )
 
 
 def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:

@@ -111,7 +111,20 @@ def update(
     """
     context = open_write(table, clock, input_rows.memory_limit(memory_limit)).recover()
     check_appends(context, "update", appends=False)
-    values = check_changes(context, changes)
+    return _set(context, where, check_changes(context, changes))
+
+
+def recompute(table: WritableTable, where: Any, *, clock: Clock | None = None) -> WriteResult:
+    """Write the rows that match a filter again, with new values of generated columns.
+
+    Raises as `update` does.
+    """
+    context = open_write(table, clock, input_rows.memory_limit(None)).recover()
+    check_appends(context, "update", appends=False)
+    return _set(context, where, {})
+
+
+def _set(context: WriteContext, where: Any, values: Mapping[str, SetValue]) -> WriteResult:
     columns = (RECORD_KEY, PARTITION_PATH, *data_schema(context.schema.arrow).names)
     tasks = plan_filter(context, where, columns)
     source = duplicate_key_source(context)

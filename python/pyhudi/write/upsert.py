@@ -35,7 +35,12 @@ from pyhudi.write.execute import (
 )
 from pyhudi.write.input_rows import read_delete_keys, read_rows
 from pyhudi.write.non_blocking import check_appends
-from pyhudi.write.partial_update import check_no_truncated_logs, check_partial
+from pyhudi.write.partial_update import (
+    check_no_truncated_logs,
+    check_partial,
+    needs_whole_rows,
+)
+from pyhudi.write.rejected_rows import RejectedRows
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.sort_modes import SortMode, sort_order
@@ -48,6 +53,7 @@ def upsert(
     *,
     schema_mode: SchemaMode = "strict",
     partial: bool = False,
+    rejected: RejectedRows | None = None,
     clock: Clock | None = None,
     memory_limit: MemorySize | None = None,
 ) -> WriteResult:
@@ -58,7 +64,8 @@ def upsert(
 
     schema_mode: "strict" requires the table's columns; "merge" adds new columns, widens numbers and
     fills missing columns with nulls. partial: columns may be missing; existing rows keep their
-    values, new rows get nulls, and the data must fit in memory. memory_limit: bytes, by default a
+    values, new rows get nulls, and the data must fit in memory. rejected: gets rows that break a
+    rule of the table, as in each operation that has it. memory_limit: bytes, by default a
     quarter of the machine's memory; larger data spills to local files.
 
     Raises `SchemaMismatch` for data that does not match the table, `UnsupportedTableFeature` for a
@@ -70,10 +77,12 @@ def upsert(
     tagging.check_mergeable(context)
     if partial:
         check_partial(context, schema_mode)
-    with read_rows(context, data, limit, schema_mode=schema_mode, partial=partial) as source:
+    with read_rows(
+        context, data, limit, schema_mode=schema_mode, partial=partial, rejected=rejected
+    ) as source:
         combines = context.options.combine_upserts or context.config.merge.column_rules
         rows = source.combine() if combines else source
-        if partial and not context.index.keeps_locations:
+        if partial and not (context.index.keeps_locations and not needs_whole_rows(context)):
             rows, partial = rows.fill_missing_columns(), False
         assigned = rows.for_upsert()
         if partial:
@@ -94,6 +103,7 @@ def insert(
     data: Any,
     *,
     schema_mode: SchemaMode = "strict",
+    rejected: RejectedRows | None = None,
     clock: Clock | None = None,
     memory_limit: MemorySize | None = None,
 ) -> WriteResult:
@@ -111,7 +121,9 @@ def insert(
     check_appends(
         context, "insert that looks for keys", appends=options.insert_duplicates == "none"
     )
-    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
+    with read_rows(
+        context, data, limit, schema_mode=schema_mode, generate=True, rejected=rejected
+    ) as source:
         rows, policy = source, options.insert_duplicates
         if policy != "none" and not context.key_spec().keys_are_generated:
             rows = rows.without_existing_keys(fail=policy == "fail")
@@ -137,6 +149,7 @@ def bulk_insert(
     sort: SortMode = "none",
     sort_columns: Sequence[str] = (),
     schema_mode: SchemaMode = "strict",
+    rejected: RejectedRows | None = None,
     clock: Clock | None = None,
     memory_limit: MemorySize | None = None,
 ) -> WriteResult:
@@ -157,7 +170,9 @@ def bulk_insert(
     context = open_write(table, clock, limit)
     check_appends(context, "bulk_insert", appends=False)
     order, is_global = sort_order(sort, sort_columns, context.schema.arrow), sort == "global"
-    with read_rows(context, data, limit, schema_mode=schema_mode, generate=True) as source:
+    with read_rows(
+        context, data, limit, schema_mode=schema_mode, generate=True, rejected=rejected
+    ) as source:
         rows = source.count_existing_keys() if should_count_existing_keys(context) else source
         rows = rows.combine() if context.options.combine_inserts else rows
         if context.index.has_buckets:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi.cached_property import cached_property
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import RESTORE
+from pyhudi.config.constraints import read_generated_columns
 from pyhudi.config.file_names import plain_file_id
 from pyhudi.config.lock_options import LOCK_OPTIONS, LockOptions
 from pyhudi.config.merge_mode import BuiltInMode
@@ -31,7 +32,7 @@ from pyhudi.index.key_encoding_detection import (
 from pyhudi.index.key_reader import KeySource
 from pyhudi.index.protocol import Index
 from pyhudi.index.replaced_buckets import HashingMetadataParticipant
-from pyhudi.index.selection import choose
+from pyhudi.index.selection import choose, with_partition_moves
 from pyhudi.input.conform import conform, data_schema, read_table
 from pyhudi.input.exact_casts import cast_exactly
 from pyhudi.input.row_rules import RowRules
@@ -40,7 +41,6 @@ from pyhudi.metadata.index_definitions import definitions_path, index_definition
 from pyhudi.metadata.write_checks import check_indexes, columns_with_index
 from pyhudi.schema import commit_schema
 from pyhudi.schema.commit_schema import CommitSchema
-from pyhudi.schema.constraints import row_rules
 from pyhudi.schema.delete_field import check_delete_field, find_delete_markers, with_marker
 from pyhudi.schema.evolution import check_mode, evolve
 from pyhudi.schema.key_generator import (
@@ -54,6 +54,7 @@ from pyhudi.schema.key_generator import (
 )
 from pyhudi.schema.partial_update_checks import IgnoredUpdateValues
 from pyhudi.schema.payloads import field_merge
+from pyhudi.schema.row_rules import build_generated_columns, row_rules
 from pyhudi.schema.supported_types import check_written
 from pyhudi.schema.table_schema import TableSchema
 from pyhudi.slices import combine
@@ -245,6 +246,7 @@ class WriteContext:
         check_indexes(storage, config, opened.schema, definitions)
         commit_schema.check_ids(opened.schema, config)
         selected_index = choose(storage, config, timeline, options.index, definitions)
+        selected_index = with_partition_moves(selected_index, config, handle.options)
         context = cls(
             table=opened,
             options=options,
@@ -310,9 +312,10 @@ class WriteContext:
     @cached_property
     def index(self) -> Index:
         """The index that finds keys. Raises as `choose` does."""
-        return self.selected_index or choose(
-            self.storage, self.config, self.timeline, self.options.index
-        )
+        if self.selected_index is not None:
+            return self.selected_index
+        index = choose(self.storage, self.config, self.timeline, self.options.index)
+        return with_partition_moves(index, self.config, self.handle_options)
 
     @property
     def merge_mode(self) -> BuiltInMode | None:
@@ -370,8 +373,10 @@ class WriteContext:
         rows = as_stored(read_table(data, self.input_types), self.config, self.schema.arrow)
         if mode == "strict":
             return self, rows
+        generated = read_generated_columns(self.config).keys() - set(rows.column_names)
         schema, rows = evolve(self.schema, self.config, rows, self.index_names)
-        return self.with_schema(schema), rows
+        # They are computed, not null as other missing columns.
+        return self.with_schema(schema), rows.drop_columns(sorted(generated))
 
     def with_schema(self, schema: TableSchema) -> WriteContext:
         """Return the context of a write that changes the table's schema.
@@ -436,6 +441,7 @@ class WriteContext:
             add_keys(self.schema.arrow.empty_table(), spec)
         _, table = self.evolve(keys, "strict")
         checks.check_known_columns(table.column_names, self.schema.arrow)
+        table = self.with_generated(table, (*spec.key_fields, *spec.partition_fields))
         named_fields = [field for field in spec.partition_fields if field in table.column_names]
         in_partitions = len(named_fields) == len(spec.partition_fields)
         # A partition column that is part of the key says nothing about the others.
@@ -468,6 +474,15 @@ class WriteContext:
             field = column_at(self.schema.arrow.empty_table(), name)
             columns[name] = cast_exactly(column_at(rows, name), pa.field(name, field.type))
         return pa.table(columns)
+
+    def with_generated(self, rows: pa.Table, names: Iterable[str]) -> pa.Table:
+        """Return rows with generated columns among `names` that they do not have, if possible."""
+        for column in build_generated_columns(self.config, data_schema(self.schema.arrow)):
+            has_sources = set(column.sources) <= set(rows.column_names)
+            if column.name in names and column.name not in rows.column_names and has_sources:
+                values = column.compute(self.key_columns(rows, column.sources))
+                rows = rows.append_column(column.name, values)
+        return rows
 
     def groups(self, partitions: Sequence[str] | None) -> tuple[list[FileGroup], list[Any]]:
         """Return the file groups of partitions (None for all) and their current slices."""

@@ -1,9 +1,11 @@
 //! Tagging: hashes of keys that indexes place records by, and what filters say of keys.
 
-use arrow::array::{Array, ArrayData, BooleanArray, Int32Array, Int64Array};
-use arrow_pyarrow::{PyArrowType, ToPyArrow};
+use arrow::array::{Array, ArrayData, AsArray, BooleanArray, Int32Array, Int64Array, make_array};
+use arrow::datatypes::{DataType, Int32Type, Int64Type};
+use arrow_pyarrow::{FromPyArrow, PyArrowType, ToPyArrow};
 use pyhudi_format::hash::{
-    KeyParts, bucket_id, consistent_hash, consistent_nodes, hash64, key_values, metadata_file_group,
+    KeyParts, SPARK_SEED, bucket_id, consistent_hash, consistent_nodes, hash64, key_values,
+    metadata_file_group, spark_int_hash, spark_long_hash, spark_text_hash,
 };
 use pyo3::prelude::*;
 
@@ -52,6 +54,39 @@ pub fn consistent_hashes<'py>(
         let hash = |key| i64::from(consistent_hash(key_values(key, &fields, parts(scan))));
         keys.iter().map(|key| key.map(hash)).collect()
     })?;
+    hashes.to_data().to_pyarrow(py)
+}
+
+#[pyfunction]
+pub fn spark_hashes<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let array = make_array(ArrayData::from_pyarrow_bound(values)?);
+    let null = SPARK_SEED.cast_signed();
+    let hashes: Int32Array = match array.data_type() {
+        DataType::Int32 => py.released(|| {
+            let values = array.as_primitive::<Int32Type>().iter();
+            values
+                .map(|value| Some(value.map_or(null, spark_int_hash)))
+                .collect()
+        })?,
+        DataType::Int64 => py.released(|| {
+            let values = array.as_primitive::<Int64Type>().iter();
+            values
+                .map(|value| Some(value.map_or(null, spark_long_hash)))
+                .collect()
+        })?,
+        _ => {
+            let texts = texts(values)?;
+            py.released(|| {
+                let values = texts.iter();
+                values
+                    .map(|value| Some(value.map_or(null, spark_text_hash)))
+                    .collect()
+            })?
+        }
+    };
     hashes.to_data().to_pyarrow(py)
 }
 

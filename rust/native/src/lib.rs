@@ -61,7 +61,7 @@ mod _native {
     use super::index::{
         bucket_numbers, consistent_hashes, filter_candidates, footer_candidates,
         initial_hash_nodes, metadata_groups, possible_bucket_ids, possible_consistent_hashes,
-        scatter, text_hash,
+        scatter, spark_hashes, text_hash,
     };
     #[pymodule_export]
     use super::json::json_shape;

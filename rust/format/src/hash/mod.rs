@@ -7,6 +7,7 @@ mod consistent;
 mod java;
 mod metadata;
 mod murmur;
+mod spark;
 
 pub use bucket::{KeyParts, bucket_id, bucket_of, key_values};
 pub use consistent::{ConsistentNode, consistent_hash, consistent_node, consistent_nodes};
@@ -16,3 +17,4 @@ pub use metadata::{
 };
 pub(crate) use murmur::Inputs;
 pub use murmur::murmur;
+pub use spark::{SPARK_SEED, spark_int_hash, spark_long_hash, spark_text_hash};
