@@ -22,6 +22,7 @@ from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
 from pyhudi.config.formatting import HtmlRepr
 from pyhudi.config.log import warn
+from pyhudi.config.option_parsing import parse_duration
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
 from pyhudi.errors import (
     CommitConflict,
@@ -40,8 +41,8 @@ _UNIT_BYTES = 512 * 1024 * 1024
 """Approximate bytes that one unit reads."""
 _TARGET_BYTES = 120 * 1024 * 1024
 """Size of a file that small ones are combined into: `hoodie.parquet.max.file.size`."""
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BYTES = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+_SIZE = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_BYTES)})\s*", re.IGNORECASE)
 
 Unit = Callable[[], ServiceResult]
 
@@ -66,10 +67,9 @@ class Budget:
         value: Any = budget
         is_size = False
         if isinstance(budget, str):
-            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", budget)
-            number, unit = match.groups() if match else ("0", "")
-            is_size = unit.upper() in _BYTES
-            value = float(number) * (_BYTES.get(unit.upper()) or _SECONDS.get(unit.lower(), 0))
+            match = _SIZE.fullmatch(budget)
+            is_size = match is not None
+            value = float(match[1]) * _BYTES[match[2].upper()] if match else parse_duration(budget)
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not 0 < value <= sys.float_info.max:
             msg = "the budget is neither a duration nor a number of bytes"

@@ -6,7 +6,6 @@ A stream is a loop over incremental queries, or change queries, of one commit ea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -21,6 +20,7 @@ from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.table_handle import TableHandle, load_snapshot
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config.formatting import count_text
+from pyhudi.config.option_parsing import parse_duration
 from pyhudi.engine.protocol import Engine
 from pyhudi.errors import ConfigError, HistoryUnavailable, without_hint
 from pyhudi.query.cdc import check_changes
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from pyhudi.config.memory_size import MemorySize
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*")
-_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _MAX_POLL_S = 86_400.0
 _NAMED = 10
 """Maximum number of instants that an error names."""
@@ -436,10 +434,7 @@ def parse_interval(interval: float | str, name: str) -> float:
 
     name: of the argument, for the error.
     """
-    value: Any = interval
-    if isinstance(interval, str):
-        match = _DURATION.fullmatch(interval)
-        value = float(match[1]) * _SECONDS[match[2]] if match else None
+    value: Any = parse_duration(interval) if isinstance(interval, str) else interval
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

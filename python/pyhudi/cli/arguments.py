@@ -295,9 +295,18 @@ def new_table(
         version=version,
         index=index,
         mode=mode.value,
-        merge_rules=_merge_rules(merge_rules),
-        constraints=_expressions("--constraint", constraints, "positive=fare >= 0"),
-        generated=_expressions("--generated", generated, "day=CAST(at AS DATE)"),
+        merge_rules=_parse_pairs(
+            "--merge-rule", merge_rules, "give each column once, as n=sum", last=True
+        ),
+        constraints=_parse_pairs(
+            "--constraint", constraints, "give each name once, as 'positive=fare >= 0'", last=False
+        ),
+        generated=_parse_pairs(
+            "--generated",
+            generated,
+            "give each name once, as 'day=CAST(at AS DATE)'",
+            last=False,
+        ),
         options=call.options,
         storage_options=call.storage_options,
     )
@@ -313,25 +322,15 @@ def check_key(key: str | None, *, no_key: bool) -> None:
         raise missing_key("--key id", "--no-key")
 
 
-def _expressions(option: str, pairs: Sequence[str], example: str) -> dict[str, str]:
-    expressions: dict[str, str] = {}
+def _parse_pairs(option: str, pairs: Sequence[str], hint: str, *, last: bool) -> dict[str, str]:
+    """Return values by name. last: the name ends at the last equals sign, not at the first."""
+    values: dict[str, str] = {}
     for pair in pairs:
-        name, equals, expression = pair.partition("=")
-        if not equals or not expression.strip() or name in expressions:
-            msg = f"{option} is {pair!r}; give each name once, as {example!r}"
-            raise typer.BadParameter(msg)
-        expressions[name] = expression
-    return expressions
-
-
-def _merge_rules(pairs: Sequence[str]) -> dict[str, str]:
-    rules = {}
-    for pair in pairs:
-        column, sign, rule = pair.rpartition("=")
-        if not sign or column in rules:
-            raise typer.BadParameter(f"--merge-rule is {pair!r}; give each column once, as n=sum")
-        rules[column] = rule
-    return rules
+        name, equals, value = pair.rpartition("=") if last else pair.partition("=")
+        if not equals or not value.strip() or name in values:
+            raise typer.BadParameter(f"{option} is {pair!r}; {hint}")
+        values[name] = value
+    return values
 
 
 def parse_schema(columns: str) -> pa.Schema:

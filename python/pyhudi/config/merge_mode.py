@@ -79,6 +79,11 @@ class MergeConfig:
     marked_in_any_case: bool = False
     """Whether the marker of written rows is compared case-insensitively."""
 
+    @property
+    def combined_columns(self) -> tuple[str, ...]:
+        """The names of the columns with a rule."""
+        return tuple(name for name, _ in self.column_rules)
+
 
 def merge_config(
     properties: Mapping[str, str], version: TableVersion, *, has_ordering: bool

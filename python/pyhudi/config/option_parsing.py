@@ -77,6 +77,16 @@ def number(
     return value
 
 
+def parse_duration(text: str) -> float | None:
+    """Return the seconds of text such as `500ms` or `10 m`; None for any other text."""
+    match = _DURATION.fullmatch(text)
+    return float(match[1]) * _SECONDS[match[2].lower()] if match else None
+
+
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+
+
 def parse_enum(options: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
     """Return one of the allowed values, in any case. Raises `ConfigError` for anything else."""
     value = options.get(name, default).strip().lower()

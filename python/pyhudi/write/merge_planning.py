@@ -55,7 +55,7 @@ def match_task(
     clauses: tuple[Clause, ...],
 ) -> MatchTask:
     """Return the task that matches rows of the source with one slice. keys: of these rows."""
-    combined = tuple(name for name, _ in context.config.merge.column_rules)
+    combined = context.config.merge.combined_columns
     ignored = context.ignored_values
     return MatchTask(read, keys, source, clauses, context.row_rules, ignored, combined)
 
@@ -75,11 +75,11 @@ def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:
 
 
 def check_once(context: WriteContext, keyed: pa.Table) -> None:
-    """Raise `SchemaMismatch` for a duplicate key of the source."""
+    """Raise `SchemaMismatch` for a duplicate key of the rows to write."""
     identity = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
     if keyed.group_by(identity).aggregate([]).num_rows < keyed.num_rows:
-        msg = "the source has several rows of one key"
-        raise SchemaMismatch(msg, hint="Keep one row per key in the source.")
+        msg = "the data have several rows of one key"
+        raise SchemaMismatch(msg, hint="Keep one row of each key.")
 
 
 def check_clauses(

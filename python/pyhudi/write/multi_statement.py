@@ -35,6 +35,7 @@ from pyhudi.txn.result import WriteResult
 from pyhudi.write import input_rows
 from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, UPSERT, write
+from pyhudi.write.merge_planning import check_once
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.staged_changes import StagedChanges
 from pyhudi.write.update_delete import check_changes, current_groups, plan_filter
@@ -69,7 +70,7 @@ class Upsert:
         rows = context.with_keys(self.data)
         if context.options.combine_upserts:
             rows = tagging.combine(context, rows)
-        _check_distinct(context, rows)
+        check_once(context, rows)
         changes.upsert(rows)
 
 
@@ -89,7 +90,7 @@ class Insert:
         rows = self._rows(context)
         if context.options.combine_inserts:
             rows = tagging.combine(context, rows)
-        _check_distinct(context, rows)
+        check_once(context, rows)
         keys = rows.select([RECORD_KEY, PARTITION_PATH])
         stored = tagging.find_existing_keys(context, keys)
         exists = pc.is_in(row_numbers(rows.num_rows), value_set=stored.cast(pa.int64()))
@@ -201,13 +202,6 @@ def transaction(
         commit_checks=[*commit_checks, *changes.commit_checks()],
     )
     return with_count_kept_in_partition(changes.context, result, changes.kept_in_partition)
-
-
-def _check_distinct(context: WriteContext, rows: pa.Table) -> None:
-    identity = [RECORD_KEY] if context.index.is_global else [RECORD_KEY, PARTITION_PATH]
-    if rows.group_by(identity).aggregate([]).num_rows < rows.num_rows:
-        msg = "the data have several rows of one key"
-        raise SchemaMismatch(msg, hint="Write one row of each key in a transaction.")
 
 
 def _matching_rows(

@@ -114,7 +114,7 @@ def whole_rows(context: WriteContext, rows: pa.Table) -> pa.Table:
         name: rows.column(name) if name in input_names else existing.column(name).take(matches)
         for name in schema.names
     }
-    for name in (name for name, _ in context.config.merge.column_rules if name in missing):
+    for name in frozenset(missing).intersection(context.config.merge.combined_columns):
         columns[name] = pa.nulls(rows.num_rows, schema.field(name).type)
     complete = conform(pa.table(columns), schema, stored=missing, rules=context.row_rules)
     for position, name in enumerate((RECORD_KEY, PARTITION_PATH)):

@@ -131,7 +131,7 @@ def _set(context: WriteContext, where: Any, values: Mapping[str, SetValue]) -> W
     finds = [FindTask(replace(task, output=(RECORD_KEY,)), source) for task in tasks]
     engine = engine_for_slices(context.engine, context.storage, (task.slice for task in tasks))
     counts = engine.run(count_updated, finds, stage=TAG_STAGE, label=_FIND)
-    combined = tuple(name for name, _ in context.config.merge.column_rules)
+    combined = context.config.merge.combined_columns
     all_changes = [ChangedRows(task, values, context.row_rules, combined) for task in tasks]
     changed = [(rows, count) for rows, count in zip(all_changes, counts, strict=True) if count]
     if context.ignored_values is not None:
