@@ -85,6 +85,7 @@ __all__ = [
     "read_keys",
     "read_log_keys",
     "read_slice",
+    "request_totals",
     "rewrite_base_file",
     "rollback_block",
     "scatter",

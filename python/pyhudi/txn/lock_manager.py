@@ -53,7 +53,8 @@ class TableLockManager(LockManager):
         has_threads: whether a thread may release the lock, after it waited for the clock. uri: of
         the table, for events.
         """
-        self._lock = _ObservedLock(lock, uri)
+        self._lock = lock
+        self._observed = _ObservedLock(lock, uri)
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._skew_ms = skew_ms
@@ -105,7 +106,7 @@ class TableLockManager(LockManager):
 
     def _acquire(self) -> None:
         try:
-            self._lock.acquire(self._timeout_ms)
+            self._observed.acquire(self._timeout_ms)
         except (LockTimeout, CorruptTable):
             # The lock was not acquired, so it is not lost.
             self._held = False
@@ -130,7 +131,7 @@ class TableLockManager(LockManager):
         try:
             self._lock.check()
         except CommitConflict:
-            self._lock.release(_warn_of_error)
+            self._observed.release(_warn_of_error)
             return False
         return True
 
@@ -147,7 +148,7 @@ class TableLockManager(LockManager):
     def _start_delayed_release(self, remaining_s: float) -> bool:
         """Release the lock in a thread; return False if the interpreter ends and starts none."""
         linger_s = 0 if self._was_kept else _LINGER_S
-        delayed_release = _DelayedRelease(remaining_s, linger_s, self._lock)
+        delayed_release = _DelayedRelease(remaining_s, linger_s, self._observed)
         try:
             self._delayed_release = delayed_release
             delayed_release.start()
@@ -163,7 +164,7 @@ class TableLockManager(LockManager):
 
     def _release(self) -> None:
         self._held = False
-        self._lock.release(_warn_of_error)
+        self._observed.release(_warn_of_error)
 
     @contextmanager
     def release_later(self) -> Iterator[None]:
@@ -202,7 +203,7 @@ class TableLockManager(LockManager):
 
     def reacquire(self) -> None:
         """Acquire the lock again within a critical section, if another writer may have had it."""
-        self._lock.release(_warn_of_error)
+        self._observed.release(_warn_of_error)
         self._acquire()
         forget()
 
@@ -219,21 +220,12 @@ class TableLockManager(LockManager):
 
 
 class _ObservedLock:
-    """A lock whose waits and holds are events."""
+    """Acquires and releases a lock, whose waits and holds are events."""
 
     def __init__(self, lock: TableLock, uri: str) -> None:
         self._lock = lock
         self._uri = uri
         self._hold: events.Observation[events.LockHold] | None = None
-
-    @property
-    def min_lease_ms(self) -> int | None:
-        """See `TableLock.min_lease_ms`."""
-        return self._lock.min_lease_ms
-
-    def check(self, within_ms: int = 0) -> None:
-        """See `TableLock.check`."""
-        self._lock.check(within_ms)
 
     def acquire(self, timeout_ms: int) -> None:
         """Acquire the lock: see `acquire` of `locks.base`."""
