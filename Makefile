@@ -39,6 +39,9 @@ TEST_PROCESSES ?= 2
 PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka
 MODEL_EXAMPLES ?= 5000
 MACHINE_EXAMPLES ?= 500
+DEPENDENCY_PYTHONS ?= 3.10 3.13
+DEPENDENCY_TESTS := $(addprefix tests/unit/test_,catalog_settings.py cli_files.py conform.py dataset.py \
+  foreign_names.py outputs.py polars_source.py sql_session.py)
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
 SOAK_SECONDS ?= 600
@@ -186,6 +189,24 @@ test-engines: $(STAMPS)/engines ## Ray, Dask, Daft and DataFusion themselves, by
 .PHONY: test-dbt
 test-dbt: $(STAMPS)/dbt ## projects of dbt-spark and dbt-duckdb whose models are Hudi tables, run by dbt itself
 	.venv-dbt/bin/python -m pytest -q tests/dbt $(PYTEST_ARGS)
+
+# Old releases use names of their own dependencies that new releases of those warn of.
+# `make test-dependency-versions DEPENDENCY_PYTHONS=3.12` chooses another; uv searches PATH for them.
+.PHONY: test-dependency-versions
+test-dependency-versions: $(STAMPS)/native $(STAMPS)/uv ## some fast tests with the lowest versions of dependencies that the project claims and with the newest, on DEPENDENCY_PYTHONS (3.10 3.13)
+	for python in $(DEPENDENCY_PYTHONS); do for resolution in lowest-direct highest; do \
+	  environment=build/dependency-versions/$$python-$$resolution; \
+	  echo "test-dependency-versions: Python $$python, $$resolution"; \
+	  .cache/uv/bin/uv venv --quiet --clear --no-python-downloads --python $$python $$environment; \
+	  .cache/uv/bin/uv pip install --quiet --python $$environment/bin/python --only-binary :all: \
+	    --resolution $$resolution --requirement pyproject.toml \
+	    --extra cli --extra duckdb --extra pandas --extra polars; \
+	  .cache/uv/bin/uv pip install --quiet --python $$environment/bin/python \
+	    'pytest>=9' 'pytest-timeout>=2.4' 'hypothesis>=6'; \
+	  PYTHONPATH=python $$environment/bin/python -m pytest -q \
+	    $$([ $$resolution = highest ] || echo -W ignore::DeprecationWarning) \
+	    $(DEPENDENCY_TESTS) $(PYTEST_ARGS); \
+	done; done
 
 .PHONY: soak
 soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket

@@ -99,7 +99,7 @@ def _parse(file: Path) -> dict[str, Any]:
 
 
 def _toml_parser(file: Path) -> Any:
-    """Return the parser of the standard library, which Python 3.10 does not have."""
+    """Return the parser of the standard library; on Python 3.10 that of tomli."""
     for module in ("tomllib", "tomli"):
         with suppress(ImportError):
             return import_module(module)

@@ -78,8 +78,9 @@ class QueryRows(LazyRows):
     def _batches(self) -> Iterator[Any]:
         """Yield the schema, then the batches."""
         with self._relation() as (relation, run):
-            # DuckDB 1.1 has the other name only.
-            reader = run(getattr(relation, "to_arrow_reader", relation.fetch_record_batch))
+            # DuckDB 1.1 has the last name only.
+            names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
+            reader = run(getattr(relation, next(name for name in names if hasattr(relation, name))))
             schema = self._schema(relation, reader.schema)
             yield schema
             while (batch := run(partial(next, reader, None))) is not None:
