@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from pyhudi import FileSource, ingest
+from pyhudi import FileSource, SqlSource, ingest
 from pyhudi.api.table import HudiTable
 from pyhudi.engine.local import LocalEngine
 from pyhudi.ingestion.ingest import Operation
@@ -34,7 +36,18 @@ def files(folder: Path) -> Source:
     return FileSource(folder, max_bytes=1, late_seconds=1)
 
 
-SOURCES: dict[str, Callable[[Path], Source]] = {"files": files}
+def database(folder: Path) -> Source:
+    """Three values, each of two rows."""
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "source.db")) as db:
+        db.execute("CREATE TABLE rides (id TEXT, city TEXT, v INTEGER, ts INTEGER)")
+        rows = [(f"k{n}{city}", city, n, n) for n in range(3) for city in CITIES]
+        db.executemany("INSERT INTO rides VALUES (?, ?, ?, ?)", rows)
+        db.commit()
+    return SqlSource(f"sqlite:///{folder}/source.db", "rides", "v", max_rows=2)
+
+
+SOURCES: dict[str, Callable[[Path], Source]] = {"files": files, "database": database}
 
 
 @pytest.mark.slow
