@@ -96,6 +96,9 @@ __all__ = [
     "text_hash",
     "variants_from_json",
     "variants_to_json",
+    "verify_base_file",
+    "verify_hfile",
+    "verify_log_file",
     "with_meta_columns",
     "with_meta_fields",
     "without_meta_fields",
@@ -1156,6 +1159,19 @@ def base_file_schema(store: Store, path: str) -> tuple[str | None, pa.Schema]:
 
 def base_file_rows(store: Store, path: str) -> int:
     """How many rows a base file's footer says that it has."""
+
+def verify_base_file(store: Store, path: str) -> str:
+    """Compares a base file with its checksums. What these cover: "whole", all bytes; "pages", the
+    contents of all pages; "partial", less.
+    """
+
+def verify_log_file(store: Store, path: str) -> tuple[str, int | None]:
+    """Compares a log file with its checksums. What these cover, "whole" or "partial", and the
+    offset of the first block that readers pass over, None without any.
+    """
+
+def verify_hfile(store: Store, path: str) -> str:
+    """Compares an HFile with its checksums. What these cover: "whole" or "partial"."""
 
 def columns_for_spark(store: Store, path: str, told: Any) -> pa.Schema:
     """The columns of a Parquet base file that Spark's own reader gives with the same types and

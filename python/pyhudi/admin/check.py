@@ -10,16 +10,18 @@ import pyarrow as pa
 
 from pyhudi.admin import check_files, check_metadata
 from pyhudi.admin.check_contents import (
+    FilesReport,
     FilesTask,
-    OrderTask,
+    MetadataFileTask,
     StatsCheckTask,
     check_file_stats,
-    check_key_order,
+    check_metadata_file,
     find_damaged_files,
 )
 from pyhudi.admin.check_files import RecordedFiles, StoredTable
 from pyhudi.admin.check_findings import CheckResult, Finding, damage_finding, in_order
 from pyhudi.admin.check_keys import IndexKeys, KeyRules, SliceKeys, check_keys
+from pyhudi.admin.check_small_files import check_small_files
 from pyhudi.cached_property import cached_property
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.meta_columns import RECORD_KEY
@@ -85,13 +87,22 @@ def check(table: TableSnapshot, engine: Engine, *, deep: bool, memory: int) -> C
         metadata, metadata_findings = _check_metadata(table, recorded, stored)
         findings += metadata_findings
     state = _DeepCheck(table, engine, memory, FileSystemView(storage, config, timeline), metadata)
+    unverified: list[str] = []
     if deep:
         findings += check_files.check_archived(timeline, stored)
-        findings += _check_contents(state, stored)
+        report = _check_contents(state, stored)
+        findings += report.findings
+        unverified = sorted(report.unverified)
     elif state.has(RECORD_INDEX) and not keys_are_unique(timeline):
         # The index has one location for a key, so it does not show duplicates.
         findings += _find_duplicate_keys(state)
-    return CheckResult(in_order(findings), deep, len(stored.partitions), len(stored.files))
+    return CheckResult(
+        in_order(findings),
+        deep,
+        len(stored.partitions),
+        len(stored.files),
+        unverified=tuple(unverified),
+    )
 
 
 def _check_metadata(
@@ -113,11 +124,16 @@ def _check_metadata(
 # --- the deep part --------------------------------------------------------------------------------
 
 
-def _check_contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
-    results = state.engine.run(
-        find_damaged_files, _files_tasks(state, stored), label="check footers and blocks"
+def _check_contents(state: _DeepCheck, stored: StoredTable) -> FilesReport:
+    reports = state.engine.run(
+        find_damaged_files, _files_tasks(state, stored), label="compare checksums"
     )
-    findings = [finding for result in results for finding in result]
+    findings = [finding for report in reports for finding in report.findings]
+    unverified = [path for report in reports for path in report.unverified]
+    table = state.table
+    findings += check_small_files(
+        state.engine, table.storage, table.config, sorted(stored.partitions)
+    )
     damaged = {(bad.partition, bad.item) for bad in findings if bad.kind in _UNREADABLE}
     undamaged = [
         slice_
@@ -128,11 +144,13 @@ def _check_contents(state: _DeepCheck, stored: StoredTable) -> list[Finding]:
         check_file_stats, list(_stats_tasks(state, undamaged)), label="compare statistics"
     )
     findings += [finding for result in statistics_results for finding in result]
-    findings += _check_key_orders(state)
+    metadata_report = _check_metadata_files(state)
+    findings += metadata_report.findings
+    unverified += metadata_report.unverified
     if state.table.config.populate_meta_fields and RECORD_KEY in state.table.columns.names:
         tasks, rules = _key_tasks(state, undamaged)
         findings += check_keys(state.engine, tasks, rules, state.memory)
-    return findings
+    return FilesReport(findings, unverified)
 
 
 def _files_tasks(state: _DeepCheck, stored: StoredTable) -> list[FilesTask]:
@@ -186,22 +204,25 @@ def _stats_tasks(state: _DeepCheck, slices: list[FileSlice]) -> Iterator[StatsCh
         )
 
 
-def _check_key_orders(state: _DeepCheck) -> list[Finding]:
-    """Return base files of the metadata table whose key order makes Hudi miss keys."""
+def _check_metadata_files(state: _DeepCheck) -> FilesReport:
+    """Check the files of the metadata table."""
     metadata = state.metadata
     if metadata is None:
-        return []
-    listed = [_order_tasks(metadata, name) for name in state.table.config.metadata_partitions]
-    tasks = [task for task in chain.from_iterable(listed) if isinstance(task, OrderTask)]
-    results = state.engine.run(check_key_order, tasks, label="check the order of keys")
+        return FilesReport()
+    listed = [_metadata_tasks(metadata, name) for name in state.table.config.metadata_partitions]
+    tasks = [task for task in chain.from_iterable(listed) if isinstance(task, MetadataFileTask)]
+    reports = state.engine.run(check_metadata_file, tasks, label="check the metadata table")
     damage = [item for item in chain.from_iterable(listed) if isinstance(item, Finding)]
-    return [*damage, *chain.from_iterable(results)]
+    return FilesReport(
+        [*damage, *chain.from_iterable(report.findings for report in reports)],
+        [path for report in reports for path in report.unverified],
+    )
 
 
-def _order_tasks(metadata: MetadataTable, name: str) -> list[OrderTask | Finding]:
-    """Return the base files of a metadata partition, or why they cannot be listed."""
+def _metadata_tasks(metadata: MetadataTable, name: str) -> list[MetadataFileTask | Finding]:
+    """Return the files of a metadata partition, or why they cannot be listed."""
     try:
-        return [OrderTask(*file) for file in metadata.base_files(name)]
+        return [MetadataFileTask(*file) for file in metadata.files(name)]
     except CorruptTable as error:
         return [damage_finding("", name, error)]
 

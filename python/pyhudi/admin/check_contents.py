@@ -13,18 +13,18 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity, damage_finding
 from pyhudi.config.file_names import file_name_of
+from pyhudi.config.metadata_names import FOLDER
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
 from pyhudi.metadata.file_group_handle import FileGroupHandle, open_groups
 from pyhudi.slices.bootstrap import files_with_sources
 from pyhudi.slices.file_slice import BootstrapFile
-from pyhudi.slices.log_blocks import find_corrupt_blocks
 from pyhudi.storage.storage import Storage
 
 
 @dataclass(frozen=True)
 class FilesTask:
-    """Check whether files can be read: footers of base files, frames of log blocks."""
+    """Compare files with their checksums; check footers of base files and frames of log blocks."""
 
     storage: Storage
     partition: str
@@ -51,59 +51,96 @@ class StatsCheckTask:
 
 
 @dataclass(frozen=True)
-class OrderTask:
-    """Check the key order of a base file of the metadata table."""
+class MetadataFileTask:
+    """Compare a file of the metadata table with its checksums, and check the order of its keys."""
 
     storage: Storage
     """Storage of the metadata table."""
     path: str
+    is_log: bool
 
 
-def check_key_order(task: OrderTask, _attempt: Attempt) -> list[Finding]:
-    """Return keys that Hudi may miss, because it sorts and looks up in different orders."""
+@dataclass
+class FilesReport:
+    """The findings for files, and which of them have no checksums of all their bytes."""
+
+    findings: list[Finding] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
+    """Paths of files in which flipped bits may stay unnoticed."""
+
+    def add_coverage(self, path: str, coverage: str) -> None:
+        """Note what the checksums of a file cover."""
+        if coverage != "whole":
+            self.unverified.append(path)
+
+
+def check_metadata_file(task: MetadataFileTask, _attempt: Attempt) -> FilesReport:
+    """Return whether a file is damaged, and keys that Hudi may miss.
+
+    Hudi misses keys because it sorts and looks up in different orders.
+    """
+    report = FilesReport()
+    shown = f"{FOLDER}/{task.path}"
     try:
+        if task.is_log:
+            _check_log(task.storage, "", task.path, report, shown)
+            return report
+        report.add_coverage(shown, _native.verify_hfile(task.storage.native, task.path))
         order = _native.hfile_order(task.storage.native, task.path)
     except FileNotFoundError:
-        return []
+        return report
     except CorruptTable as error:
-        return [damage_finding("", task.path, error)]
-    if order is None:
-        return []
-    expected = "keys that bytes and UTF-16 put in one order"
-    message = f"the order of {order}"
-    return [Finding("metadata_key_order", "warning", "", task.path, expected, message)]
+        report.findings.append(damage_finding("", task.path, error))
+        return report
+    if order is not None:
+        expected = "keys that bytes and UTF-16 put in one order"
+        message = f"the order of {order}"
+        finding = Finding("metadata_key_order", "warning", "", task.path, expected, message)
+        report.findings.append(finding)
+    return report
 
 
-def find_damaged_files(task: FilesTask, _attempt: Attempt) -> list[Finding]:
+def find_damaged_files(task: FilesTask, _attempt: Attempt) -> FilesReport:
     """Return the damaged files."""
-    return [
-        damage for path, is_log in task.paths for damage in _find_damage(task, path, is_log=is_log)
-    ]
+    report = FilesReport()
+    for path, is_log in task.paths:
+        _check_data_file(task, path, report, is_log=is_log)
+    return report
 
 
-def _find_damage(task: FilesTask, path: str, *, is_log: bool) -> Iterator[Finding]:
-    name = file_name_of(path)
+def _check_data_file(task: FilesTask, path: str, report: FilesReport, *, is_log: bool) -> None:
     try:
         if is_log:
-            bad = find_corrupt_blocks(task.storage, path)
-            if bad:
-                message = f"a damaged block at {bad[0]}"
-                yield Finding("damaged_block", "warning", task.partition, name, "", message)
-        else:
-            _native.base_file_schema(task.storage.native, path)
-            if path in task.sources:
-                yield from _find_source_damage(task, path, task.sources[path])
+            _check_log(task.storage, task.partition, path, report, path)
+            return
+        report.add_coverage(path, _native.verify_base_file(task.storage.native, path))
+        if path in task.sources:
+            report.findings += _find_source_damage(task, path, task.sources[path])
     except FileNotFoundError:
         return
     except CorruptTable as error:
-        yield damage_finding(task.partition, name, error)
+        report.findings.append(damage_finding(task.partition, file_name_of(path), error))
+
+
+def _check_log(
+    storage: Storage, partition: str, path: str, report: FilesReport, shown: str
+) -> None:
+    """Compare a log file with its checksums. shown: its path in the table."""
+    coverage, bad = _native.verify_log_file(storage.native, path)
+    if bad is not None:
+        item = file_name_of(path) if shown == path else path
+        message = f"a damaged block at {bad}"
+        report.findings.append(Finding("damaged_block", "warning", partition, item, "", message))
+    report.add_coverage(shown, coverage)
 
 
 def _find_source_damage(task: FilesTask, path: str, source: BootstrapFile) -> Iterator[Finding]:
     """Yield what is wrong with the file that has the rows of a skeleton."""
     name = file_name_of(path)
     try:
-        source_rows = _native.base_file_rows(source.storage(task.storage).native, source.path)
+        source_storage = source.storage(task.storage).native
+        _native.verify_base_file(source_storage, source.path)
+        source_rows = _native.base_file_rows(source_storage, source.path)
     except FileNotFoundError:
         yield Finding("missing_source", "error", task.partition, name, source.uri, "nothing")
         return

@@ -69,6 +69,9 @@ class CheckResult(HtmlRepr):
     """Number of data files that were checked."""
     repaired: Sequence[Finding] = ()
     """Findings whose cause was removed."""
+    unverified: Sequence[str] = ()
+    """Paths of files without checksums of all their bytes: flipped bits in them may stay unnoticed.
+    Only a deep check fills it."""
 
     @property
     def ok(self) -> bool:
@@ -100,7 +103,13 @@ class CheckResult(HtmlRepr):
         if self.findings:
             outcome = f"{len(self.findings)} findings, {len(self.errors)} of them errors"
         repaired = [f"removed: {finding}" for finding in self.repaired]
-        return "\n".join([f"{scope}: {outcome}", *map(str, self.findings), *repaired])
+        lines = [f"{scope}: {outcome}", *map(str, self.findings), *repaired]
+        if self.unverified:
+            count = len(self.unverified)
+            lines.append(
+                f"{count} files without checksums: flipped bits in them may stay unnoticed"
+            )
+        return "\n".join(lines)
 
     def to_arrow(self) -> pa.Table:
         """Return columns kind, severity, partition, item, expected, found."""

@@ -131,8 +131,8 @@ class HudiTable(
         pass `repair`.
 
         Args:
-            deep: also read files: footers and log blocks, statistics and bloom filters, duplicate
-                keys, and the record index key by key. This reads the keys of all rows.
+            deep: also read files: all bytes against their checksums, statistics and bloom filters,
+                duplicate keys, and the record index key by key. This reads the keys of all rows.
             repair: first roll back failed writes and remove orphaned files: data files that no
                 commit lists, staged copies, directories of the metadata table that the table's
                 properties do not list. Files that may belong to an active writer stay.
@@ -141,7 +141,8 @@ class HudiTable(
 
         Returns:
             A finding for each difference; the result is false as a condition if it has none.
-            `repaired` lists the findings whose cause was removed.
+            `repaired` lists the findings whose cause was removed, `unverified` the files without
+            checksums of all their bytes.
 
         Raises:
             CommitConflict: with `repair`, a restore is pending.

@@ -35,6 +35,7 @@ from pyhudi.storage.properties import (
     checksum,
     parse_properties,
     render_properties,
+    with_checksum_comment,
 )
 from pyhudi.storage.storage import Storage
 
@@ -90,7 +91,8 @@ class TableConfig:
 
     def render(self) -> bytes:
         """Return the bytes of a properties file with these properties and the right checksum."""
-        return render_properties({**self.properties, CHECKSUM: checksum(self.properties)})
+        text = render_properties({**self.properties, CHECKSUM: checksum(self.properties)})
+        return with_checksum_comment(text)
 
     def save_new(self, storage: Storage, clock: Clock) -> None:
         """Create a table with this configuration. Raises `ConfigError` if one exists."""

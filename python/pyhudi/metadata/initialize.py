@@ -55,7 +55,7 @@ from pyhudi.metadata.table_writer import (
     remove_metadata_table,
 )
 from pyhudi.slices.write_tasks import FileGroup
-from pyhudi.storage.properties import CHECKSUM, TABLE_NAME, checksum
+from pyhudi.storage.properties import CHECKSUM, TABLE_NAME, checksum, partition_metadata
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.timeline.instant_range import InstantRange
@@ -209,9 +209,8 @@ class PartitionBuild:
     def write_partition_metadata(self) -> None:
         """Write the partition metadata file, by which listings find the directory."""
         target = self.target
-        content = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth=1\n"
         path = f"{target.partition}/{PARTITION_METADATA_PREFIX}"
-        target.storage.put(path, content.encode())
+        target.storage.put(path, partition_metadata(target.instant, 1))
 
     def write_files(self) -> list[WriteStat]:
         """Write a log file without records for each file group, and base files with the records."""

@@ -201,10 +201,12 @@ class MetadataTable:
             _check_numbers(name, slices)
         return handles_of(self._storage, self._config, self._timeline, slices)
 
-    def base_files(self, name: str) -> list[tuple[Storage, str]]:
-        """Return the base files of one of its partitions, each with the storage of its path."""
-        bases = (slice_.base for slice_ in self._slices(name))
-        return [(self._storage, base.path) for base in bases if base is not None]
+    def files(self, name: str) -> list[tuple[Storage, str, bool]]:
+        """Return the current files of one of its partitions: storage, path, whether it is a log."""
+        slices = self._slices(name)
+        bases = [(slice_.base.path, False) for slice_ in slices if slice_.base is not None]
+        logs = [(log.path, True) for slice_ in slices for log in slice_.logs]
+        return [(self._storage, path, is_log) for path, is_log in (*bases, *logs)]
 
     def check_not_rebuilt(self, *, is_reused: bool) -> None:
         """Raise `CorruptTable` if another writer has rebuilt it, or a part of it, since.

@@ -1,4 +1,4 @@
-"""Frames and headers of a log file's blocks: damage, and the instants of the blocks."""
+"""Frames and headers of a log file's blocks: torn files, and the instants of the blocks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from pyhudi.errors import CorruptTable
 from pyhudi.storage.storage import Storage
 
 _CORRUPT = "CORRUPT_BLOCK"
-
-
-def find_corrupt_blocks(storage: Storage, path: str) -> list[int]:
-    """Return offsets of damaged blocks. Raises `CorruptTable` if even the first is unreadable."""
-    blocks = _native.log_blocks(storage.native, path)
-    return [block["offset"] for block in blocks if block["type"] == _CORRUPT]
 
 
 def is_torn(storage: Storage, path: str) -> bool:

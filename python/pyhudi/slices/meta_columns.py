@@ -10,6 +10,7 @@ from pyhudi.errors import SchemaMismatch
 from pyhudi.schema.avro_value_checks import check_values, value_rules
 from pyhudi.slices.nested_partitions import check_not_nested
 from pyhudi.slices.write_tasks import RowStream, WriteTarget
+from pyhudi.storage.properties import partition_metadata
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
 
@@ -45,14 +46,14 @@ def make_partition(target: WriteTarget, partition: str) -> None:
     storage = target.storage
     depth = partition.count("/") + 1 if partition else 0
     path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
-    content = f"#partition metadata\ncommitTime={target.instant}\npartitionDepth={depth}\n"
+    content = partition_metadata(target.instant, depth)
     if not target.min_levels:
-        storage.put_if_absent(path, content.encode())
+        storage.put_if_absent(path, content)
         return
     if storage.exists(path):
         return
     check_not_nested(storage, partition, target.min_levels)
-    if storage.put_if_absent(path, content.encode()):
+    if storage.put_if_absent(path, content):
         try:
             # Another task or writer may have created one concurrently: the later of both sees the
             # other.

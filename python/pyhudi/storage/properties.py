@@ -19,6 +19,9 @@ TABLE_NAME = "hoodie.table.name"
 DATABASE_NAME = "hoodie.database.name"
 
 _MAX_BYTES = 16 << 20
+_CHECKSUM_COMMENT = b"#pyhudi.crc32="
+_MAX_FLIPPED = 8
+"""Maximum number of bits in which the beginning of a file differs from a damaged comment."""
 _BLANKS = " \t\f"
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
 _KEY_END = re.compile(rf"(?:[^\\=:{_BLANKS}]|\\.|\\$)*", re.DOTALL)
@@ -118,6 +121,33 @@ def _escape_character(character: str, *, blanks: bool) -> str:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[i : i + 2].hex().upper()}" for i in range(0, len(units), 2))
+
+
+def with_checksum_comment(text: bytes) -> bytes:
+    """Return a properties file that begins with a comment with the CRC-32 of the text.
+
+    Java ignores the comment, and Hudi drops it if it replaces the file.
+    """
+    return b"%s%08x\n%s" % (_CHECKSUM_COMMENT, zlib.crc32(text), text)
+
+
+def has_wrong_checksum_comment(data: bytes) -> bool:
+    """Return whether a properties file differs from the checksum in its first comment.
+
+    A person may have edited the file.
+    """
+    start = data[: len(_CHECKSUM_COMMENT)].ljust(len(_CHECKSUM_COMMENT), b"\0")
+    flipped = int.from_bytes(start, "big") ^ int.from_bytes(_CHECKSUM_COMMENT, "big")
+    if f"{flipped:b}".count("1") > _MAX_FLIPPED:
+        return False
+    line, _, text = data.partition(b"\n")
+    return line != b"%s%08x" % (_CHECKSUM_COMMENT, zlib.crc32(text))
+
+
+def partition_metadata(instant: str, depth: int) -> bytes:
+    """Return the content of a partition's metadata file."""
+    text = f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n"
+    return with_checksum_comment(text.encode())
 
 
 def checksum(properties: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from pyhudi.storage.properties import (
     has_valid_checksum,
     parse_properties,
     render_properties,
+    with_checksum_comment,
 )
 from pyhudi.storage.storage import Storage
 
@@ -193,7 +194,8 @@ def _has_checksum(data: bytes, path: str) -> bool:
 
 
 def _render(properties: Mapping[str, str], comment: str) -> bytes:
-    return render_properties({**properties, CHECKSUM: checksum(properties)}, [comment])
+    text = render_properties({**properties, CHECKSUM: checksum(properties)}, [comment])
+    return with_checksum_comment(text)
 
 
 def _iso(clock: Clock) -> str:

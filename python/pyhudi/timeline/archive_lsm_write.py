@@ -182,7 +182,9 @@ def _bytes_of(tables: Iterable[pa.Table]) -> bytes:
     import pyarrow.parquet as pq  # noqa: PLC0415 - few writes come here
 
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, _SCHEMA, compression="gzip", store_schema=False) as writer:
+    with pq.ParquetWriter(
+        sink, _SCHEMA, compression="gzip", store_schema=False, write_page_checksum=True
+    ) as writer:
         for table in tables:
             writer.write_table(table)
         avro = serde.avro_schema("HoodieLSMTimelineInstant")

@@ -5,6 +5,10 @@
 //! then blocks: count (long) | size in bytes (long) | records | sync marker
 //! ```
 //!
+//! The format has no checksum of a block that is not compressed, but a sync marker may have any value:
+//! those of containers that are written here are a mark, the CRC-32 of all other bytes, and eight
+//! random bytes.
+//!
 //! apache-avro reads the header, the numbers, the records, and deflate. The steps from block to
 //! block are ours, so that the schema text survives to the byte (Java's has attributes such as
 //! `avro.java.string`): its `Writer` formats the schema again and its `Reader` hides the JSON. Its
@@ -33,6 +37,8 @@ use crate::model::Type;
 use crate::value::{self, Datum, DatumReader};
 
 const MAGIC: &[u8] = b"Obj\x01";
+/// What sync markers begin with that have the checksum of their file.
+const CHECKED: &[u8] = b"PYCR";
 /// A block ends once it has this many bytes, as in Java's `DataFileWriter`.
 const BLOCK_BYTES: usize = 64_000;
 /// What all deflated blocks of a file of the timeline may inflate to.
@@ -140,12 +146,16 @@ impl<'a> Blocks<'a> {
 
     /// Hands over how many records each block has, and their bytes.
     fn each(mut self, mut take: impl FnMut(i64, &[u8]) -> Result<()>) -> Result<()> {
+        let mut checksum = Checksum::default();
+        checksum.add(self.bytes, self.rest);
         let sync = split_off(&mut self.rest, 16)?;
         while !self.rest.is_empty() {
             let at = self.bytes.len() - self.rest.len();
+            let block = self.rest;
             let count = long(&mut self.rest)?;
             let size = long(&mut self.rest)?;
             let data = split_off(&mut self.rest, size)?;
+            checksum.add(block, self.rest);
             if split_off(&mut self.rest, 16)? != sync {
                 return corrupt(format!("no sync marker after the block at byte {at}"));
             }
@@ -153,11 +163,14 @@ impl<'a> Blocks<'a> {
                 .and_then(|block| take(count, &block))
                 .map_err(|error| located(error, at))?;
         }
+        if sync.starts_with(CHECKED) && !sync.starts_with(checksum.marker([0; 16]).split_at(8).0) {
+            return corrupt("the container does not have its checksum");
+        }
         Ok(())
     }
 }
 
-/// A container file with this schema text, codec null, and no `avro.codec` entry: what
+/// A container file with this schema text, a checksum in its sync markers, codec null, and no `avro.codec` entry: what
 /// Hudi's Java code writes.
 ///
 /// A field missing in a record takes the schema's default; one that is not in the schema is an
@@ -168,11 +181,14 @@ pub fn json_to_container(
     sync_marker: [u8; 16],
 ) -> Result<Vec<u8>> {
     let parsed = Parsed::of(schema_json)?;
+    let mut checksum = Checksum::default();
     let mut out = MAGIC.to_vec();
     put_long(&mut out, 1);
     put_bytes(&mut out, b"avro.schema");
     put_bytes(&mut out, schema_json.as_bytes());
     put_long(&mut out, 0);
+    checksum.add(&out, &[]);
+    let mut markers = vec![out.len()];
     out.extend_from_slice(&sync_marker);
     let mut block = Vec::new();
     let mut count = 0;
@@ -180,14 +196,46 @@ pub fn json_to_container(
         datum::write(&parsed.ty, record, &mut block, "")?;
         count += 1;
         if block.len() >= BLOCK_BYTES || index + 1 == records.len() {
+            let at = out.len();
             put_long(&mut out, count);
             put_bytes(&mut out, &block);
+            checksum.add(out.get(at..).unwrap_or_default(), &[]);
+            markers.push(out.len());
             out.extend_from_slice(&sync_marker);
             block.clear();
             count = 0;
         }
     }
+    let marker = checksum.marker(sync_marker);
+    for at in markers {
+        if let Some(place) = out.get_mut(at..at + marker.len()) {
+            place.copy_from_slice(&marker);
+        }
+    }
     Ok(out)
+}
+
+/// The CRC-32 of a container without its sync markers.
+#[derive(Default)]
+struct Checksum(crc32fast::Hasher);
+
+impl Checksum {
+    /// Adds bytes up to those that follow them.
+    fn add(&mut self, bytes: &[u8], rest: &[u8]) {
+        let end = bytes.len().saturating_sub(rest.len());
+        self.0.update(bytes.get(..end).unwrap_or_default());
+    }
+
+    /// A sync marker, whose last bytes are those of `random`.
+    fn marker(self, random: [u8; 16]) -> [u8; 16] {
+        let mut marker = random;
+        let (mark, rest) = marker.split_at_mut(CHECKED.len());
+        mark.copy_from_slice(CHECKED);
+        if let Some(number) = rest.first_chunk_mut::<4>() {
+            *number = self.0.finalize().to_be_bytes();
+        }
+        marker
+    }
 }
 
 /// The schema text and the codec of the metadata map.

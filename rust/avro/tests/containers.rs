@@ -17,6 +17,27 @@ fn sync_of(file: &[u8]) -> [u8; 16] {
     file[file.len() - 16..].try_into().unwrap()
 }
 
+fn with_marker(file: &[u8], old: [u8; 16], new: [u8; 16]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    for at in 0..file.len() - 15 {
+        if file[at..at + 16] == old {
+            file[at..at + 16].copy_from_slice(&new);
+        }
+    }
+    file
+}
+
+#[test]
+fn every_flipped_bit_is_an_error() {
+    let schema = r#"{"type":"record","name":"A","fields":[{"name":"x","type":"long"}]}"#;
+    let file = json_to_container(schema, &[json!({"x": 77})], SYNC).unwrap();
+    for bit in 0..file.len() * 8 {
+        let mut damaged = file.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(container_to_json(&damaged).is_err(), "bit {bit}");
+    }
+}
+
 fn round_trip(schema: &str, value: &Value) -> Result<Value, AvroError> {
     let file = json_to_container(schema, std::slice::from_ref(value), SYNC)?;
     let (text, mut values) = container_to_json(&file)?;
@@ -29,10 +50,11 @@ fn files_of_hudi_come_out_the_same() {
     for file in [COMMIT, CLEAN] {
         let (schema, records) = container_to_json(file).unwrap();
         assert_eq!(records.len(), 1);
-        assert_eq!(
-            json_to_container(&schema, &records, sync_of(file)).unwrap(),
-            file
-        );
+        let own = json_to_container(&schema, &records, sync_of(file)).unwrap();
+        // Sync markers have checksums.
+        let (marker, hudi) = (sync_of(&own), sync_of(file));
+        assert!(marker.starts_with(b"PYCR") && marker[8..] == hudi[8..]);
+        assert!(with_marker(&own, marker, hudi) == file);
     }
 }
 
@@ -134,7 +156,8 @@ fn the_first_union_branch_that_takes_the_value() {
 fn many_records_make_several_blocks() {
     let records: Vec<_> = (0..50_000).map(|i| json!(format!("record {i}"))).collect();
     let file = json_to_container("\"string\"", &records, SYNC).unwrap();
-    assert!(file.windows(16).filter(|w| *w == SYNC).count() > 3);
+    let sync = sync_of(&file);
+    assert!(file.windows(16).filter(|w| *w == sync).count() > 3);
     assert_eq!(container_to_json(&file).unwrap().1, records);
     let empty = json_to_container("\"string\"", &[], SYNC).unwrap();
     assert_eq!(container_to_json(&empty).unwrap().1, Vec::<Value>::new());

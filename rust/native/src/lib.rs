@@ -73,6 +73,7 @@ mod _native {
     #[pymodule_export]
     use super::look::{
         base_file_rows, base_file_schema, columns_for_spark, has_partial_records, log_blocks,
+        verify_base_file, verify_hfile, verify_log_file,
     };
     #[pymodule_export]
     use super::lookup::{KeyReader, LookupCache};

@@ -33,6 +33,38 @@ pub fn base_file_rows(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> Py
 }
 
 #[pyfunction]
+pub fn verify_base_file(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+) -> PyResult<&'static str> {
+    let store = &store.0;
+    let work = || pyhudi_slice::guarded(path, None, || pyhudi_slice::verify_base_file(store, path));
+    let coverage = py.released(work)?.map_err(slice_error)?;
+    Ok(coverage.name())
+}
+
+#[pyfunction]
+pub fn verify_log_file(
+    py: Python<'_>,
+    store: PyRef<'_, Store>,
+    path: &str,
+) -> PyResult<(&'static str, Option<u64>)> {
+    let store = &store.0;
+    let work = || pyhudi_slice::guarded(path, None, || pyhudi_slice::verify_log_file(store, path));
+    let (coverage, first) = py.released(work)?.map_err(slice_error)?;
+    Ok((coverage.name(), first))
+}
+
+#[pyfunction]
+pub fn verify_hfile(py: Python<'_>, store: PyRef<'_, Store>, path: &str) -> PyResult<&'static str> {
+    let store = &store.0;
+    let work = || pyhudi_slice::guarded(path, None, || pyhudi_slice::verify_hfile(store, path));
+    let coverage = py.released(work)?.map_err(slice_error)?;
+    Ok(coverage.name())
+}
+
+#[pyfunction]
 pub fn columns_for_spark(
     py: Python<'_>,
     store: PyRef<'_, Store>,

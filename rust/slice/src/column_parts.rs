@@ -3,16 +3,17 @@
 //! An encoder has tables for the values of a dictionary and the state of a codec, whatever few rows it
 //! is given. Those of thousands of columns would take hundreds of MiB.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory};
 use parquet::errors::Result;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
+
+use crate::column_encoder::{ColumnEncoder, ColumnEncoders};
 
 /// What an encoder takes for a handful of rows, about.
 const ENCODER_BYTES: usize = 64 << 10;
@@ -28,13 +29,13 @@ pub(crate) struct ColumnPart {
     fields: Range<usize>,
     /// Their leaves among those of the file.
     pub(crate) leaves: Range<usize>,
-    encoders: ArrowRowGroupWriterFactory,
+    encoders: ColumnEncoders,
 }
 
 impl ColumnPart {
     /// Encoders of the leaves, for a row group of that number.
-    pub(crate) fn writers(&self, row_group: usize) -> Result<Vec<ArrowColumnWriter>> {
-        self.encoders.create_column_writers(row_group)
+    pub(crate) fn writers(&self, row_group: usize) -> Result<Vec<ColumnEncoder>> {
+        self.encoders.create(row_group)
     }
 
     /// Of the whole batch.
@@ -50,7 +51,7 @@ impl ColumnPart {
 /// encoders: of all columns.
 pub(crate) fn column_parts<W: Write + Send>(
     file: &SerializedFileWriter<W>,
-    encoders: ArrowRowGroupWriterFactory,
+    encoders: ColumnEncoders,
     schema: &SchemaRef,
 ) -> Result<Vec<ColumnPart>> {
     let descriptor = file.schema_descr();
@@ -88,12 +89,11 @@ fn part<W: Write + Send>(
     let types = root.get_fields().iter();
     let types = types.skip(fields.start).take(fields.len()).cloned();
     let root = Type::group_type_builder(root.name()).with_fields(types.collect());
-    // Encoders are made for a file: this one is never written.
-    let properties = Arc::clone(file.properties());
-    let file = SerializedFileWriter::new(io::sink(), Arc::new(root.build()?), properties)?;
+    let properties = file.properties().as_ref().clone();
+    let schema = Arc::new(schema.project(&numbers)?);
     Ok(ColumnPart {
         fields,
         leaves,
-        encoders: ArrowRowGroupWriterFactory::new(&file, Arc::new(schema.project(&numbers)?)),
+        encoders: ColumnEncoders::of_columns(root.build()?, schema, properties)?,
     })
 }

@@ -99,6 +99,22 @@ impl SliceError {
         }
     }
 
+    /// The error with a place in the file, if it had none.
+    pub(crate) fn at(self, start: u64) -> Self {
+        match self {
+            Self::Corrupt {
+                file,
+                offset: None,
+                what,
+            } => Self::Corrupt {
+                file,
+                offset: Some(start),
+                what,
+            },
+            other => other,
+        }
+    }
+
     /// The error with the file of the rows, where what found it knew rows alone.
     pub(crate) fn of_rows(self, path: Option<&str>) -> Self {
         match self {

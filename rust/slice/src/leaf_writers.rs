@@ -6,9 +6,10 @@ use std::thread;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowLeafColumn, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowLeafColumn, compute_leaves};
 use parquet::errors::{ParquetError, Result};
 
+use crate::column_encoder::ColumnEncoder;
 use crate::repeats::{Pages, Repeats};
 
 /// Fewer rows are not worth a thread.
@@ -43,7 +44,7 @@ impl Drop for Helped {
 
 /// Gives each column what it has of a batch, but for those that repeat.
 pub(crate) fn write_leaves(
-    columns: &mut [ArrowColumnWriter],
+    columns: &mut [ColumnEncoder],
     schema: &SchemaRef,
     batch: &RecordBatch,
     helped: Option<&Helped>,
@@ -98,6 +99,6 @@ pub(crate) fn write_leaves(
     })
 }
 
-fn write((column, leaf): (&mut ArrowColumnWriter, ArrowLeafColumn)) -> Result<()> {
+fn write((column, leaf): (&mut ColumnEncoder, ArrowLeafColumn)) -> Result<()> {
     column.write(&leaf)
 }

@@ -10,6 +10,7 @@ mod base_options;
 mod blobs;
 mod blocks;
 mod changes;
+mod column_encoder;
 mod column_parts;
 mod columns;
 mod combine;
@@ -47,14 +48,15 @@ mod sort;
 mod spill;
 mod unshred;
 mod variants;
+mod verify_log;
 mod write_base;
 mod write_bases;
 mod write_log;
 
 pub use adapt::adapt_column;
 pub use base::{
-    BaseSchema, BootstrapSource, base_rows, base_schema, base_values, columns_for_spark,
-    has_old_calendar, is_of_both_calendars, parquet_footer,
+    BaseSchema, BootstrapSource, Coverage, base_rows, base_schema, base_values, columns_for_spark,
+    has_old_calendar, is_of_both_calendars, parquet_footer, verify_base_file,
 };
 pub use base_options::{BaseFileOptions, BloomOptions, Codec};
 pub use blobs::{blob_roots, read_blobs};
@@ -85,6 +87,7 @@ pub use slice_keys::SliceKeys;
 pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;
 pub use variants::{check_variants, variants_from_json, variants_to_json};
+pub use verify_log::{verify_hfile, verify_log_file};
 pub use write_base::{BaseFile, Rewrite, rewrite_base_file, write_base_file};
 pub use write_bases::{join_base_files, write_base_files};
 pub use write_log::{

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use parquet::arrow::arrow_writer::{PageStoreFactory, compute_leaves};
 use parquet::basic::{BoundaryOrder, Type};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
@@ -25,7 +25,10 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{SchemaDescriptor, Type as SchemaType};
 
+use pyhudi_format::{CHECKSUMS_KEY, FileChecksums, NO_CHECKSUMS};
+
 use crate::base::{KeptColumn, KeptGroup};
+use crate::column_encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn, Stores};
 use crate::column_parts::{ColumnPart, column_parts};
 use crate::leaf_writers::{Helped, write_leaves};
 use crate::parquet_form::ParquetForm;
@@ -54,7 +57,7 @@ struct Group {
 
 enum Content {
     /// The rows are encoded as they come, but for columns that repeat.
-    Encoded(Vec<ArrowColumnWriter>, Repeats),
+    Encoded(Vec<ColumnEncoder>, Repeats),
     /// The rows of a wide table are encoded when the row group ends, one part of the columns after
     /// the other: encoders of all columns would take more memory than the rows.
     Waiting(Vec<RecordBatch>, usize),
@@ -64,10 +67,7 @@ impl Group {
     /// In memory.
     fn bytes(&self) -> usize {
         match &self.content {
-            Content::Encoded(columns, _) => columns
-                .iter()
-                .map(ArrowColumnWriter::get_estimated_total_bytes)
-                .sum(),
+            Content::Encoded(columns, _) => columns.iter().map(ColumnEncoder::bytes).sum(),
             Content::Waiting(_, bytes) => *bytes,
         }
     }
@@ -76,9 +76,16 @@ impl Group {
 impl<W: Write + Send> ParquetFile<W> {
     pub(crate) fn create(to: W, form: &ParquetForm) -> Result<Self> {
         let schema = Arc::clone(form.schema());
-        let to = Held { to, footer: None };
-        let writer = ArrowWriter::try_new_with_options(to, Arc::clone(&schema), form.options())?;
+        let to = Held {
+            to,
+            data: crc32fast::Hasher::new(),
+            end: None,
+        };
+        let stores = Arc::new(Stores::default());
+        let options = form.options(Arc::clone(&stores) as Arc<dyn PageStoreFactory>);
+        let writer = ArrowWriter::try_new_with_options(to, Arc::clone(&schema), options)?;
         let (file, columns) = writer.into_serialized_writer()?;
+        let columns = ColumnEncoders::of_file(columns, stores);
         Ok(Self {
             parts: column_parts(&file, columns, &schema)?,
             file,
@@ -131,7 +138,7 @@ impl<W: Write + Send> ParquetFile<W> {
         let mut row_group = self.file.next_row_group()?;
         for (leaf, column) in group.columns.into_iter().enumerate() {
             match (fresh.remove(&leaf), column) {
-                (Some(chunk), _) => chunk.append_to_row_group(&mut row_group)?,
+                (Some(column), _) => column.append_to(&mut row_group)?,
                 (None, KeptColumn::Copied(pages, closed)) => {
                     row_group.append_column(&pages, *closed)?;
                 }
@@ -153,7 +160,7 @@ impl<W: Write + Send> ParquetFile<W> {
         &self,
         column: usize,
         values: impl Iterator<Item = Result<ArrayRef>>,
-    ) -> Result<Vec<(usize, ArrowColumnChunk)>> {
+    ) -> Result<Vec<(usize, EncodedColumn)>> {
         let schema = self.file.schema_descr();
         let leaves: Vec<usize> = (0..schema.num_columns())
             .filter(|leaf| schema.get_column_root_idx(*leaf) == column)
@@ -174,9 +181,9 @@ impl<W: Write + Send> ParquetFile<W> {
             }
         }
         let chunks = leaves.into_iter().zip(writers).map(|(leaf, writer)| {
-            let mut chunk = writer.close()?;
-            bound_by_type(chunk.close_mut())?;
-            Ok((leaf, chunk))
+            let mut column = writer.close()?;
+            bound_by_type(&mut column.closed)?;
+            Ok((leaf, column))
         });
         chunks.collect()
     }
@@ -203,13 +210,17 @@ impl<W: Write + Send> ParquetFile<W> {
     /// Writes the footer, and gives back what the file was written to.
     pub(crate) fn finish(mut self) -> Result<W> {
         self.end_group()?;
+        self.footer(CHECKSUMS_KEY, NO_CHECKSUMS.to_owned());
         self.file.flush()?;
-        self.file.inner_mut().footer = Some(Vec::new());
+        self.file.inner_mut().end = Some(Vec::new());
         let columns = self.file.schema_descr().num_columns();
-        let Held { mut to, footer } = self.file.into_inner()?;
-        let mut footer = footer.unwrap_or_default();
-        name_order_of_type(&mut footer, columns)?;
-        to.write_all(&footer)?;
+        let Held { mut to, data, end } = self.file.into_inner()?;
+        let mut end = end.unwrap_or_default();
+        name_order_of_type(&mut end, columns)?;
+        FileChecksums::write(&mut end, data.finalize()).ok_or_else(|| {
+            ParquetError::General("the footer has no place for checksums".to_owned())
+        })?;
+        to.write_all(&end)?;
         Ok(to)
     }
 
@@ -319,12 +330,12 @@ impl<W: Write + Send> ParquetFile<W> {
 
 fn append<W: Write + Send>(
     row_group: &mut SerializedRowGroupWriter<'_, W>,
-    columns: Vec<ArrowColumnWriter>,
+    columns: Vec<ColumnEncoder>,
 ) -> Result<()> {
     for column in columns {
-        let mut chunk = column.close()?;
-        bound_by_type(chunk.close_mut())?;
-        chunk.append_to_row_group(row_group)?;
+        let mut column = column.close()?;
+        bound_by_type(&mut column.closed)?;
+        column.append_to(row_group)?;
     }
     Ok(())
 }
@@ -357,7 +368,7 @@ impl Described<'_> {
 /// Appends columns, of which some repeat one value or are those of the record key.
 fn append_repeated<W: Write + Send>(
     row_group: &mut SerializedRowGroupWriter<'_, W>,
-    columns: Vec<ArrowColumnWriter>,
+    columns: Vec<ColumnEncoder>,
     repeats: &Repeats,
     described: &Described<'_>,
     rows: usize,
@@ -367,7 +378,7 @@ fn append_repeated<W: Write + Send>(
         let field = described.leaves.get_column_root_idx(leaf);
         let chunk = match repeats.pages(field) {
             Pages::Encoded if repeats.copied() == Some(field) => {
-                &*keys.insert(described.column(leaf)?.chunk(column.close()?)?)
+                &*keys.insert(ColumnChunk::of(&column.close()?))
             }
             Pages::Encoded => {
                 append(row_group, vec![column])?;
@@ -386,18 +397,22 @@ fn append_repeated<W: Write + Send>(
     Ok(())
 }
 
-/// Keeps the footer back, once it is asked to.
+/// Sums what is written, and keeps page indexes and footer back once it is asked to.
 struct Held<W> {
     to: W,
-    footer: Option<Vec<u8>>,
+    /// The checksum of what was written.
+    data: crc32fast::Hasher,
+    end: Option<Vec<u8>>,
 }
 
 impl<W: Write> Write for Held<W> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        match &mut self.footer {
-            Some(footer) => footer.write(buf),
-            None => self.to.write(buf),
+        if let Some(end) = &mut self.end {
+            return end.write(buf);
         }
+        let count = self.to.write(buf)?;
+        self.data.update(buf.get(..count).unwrap_or_default());
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::arrow_writer::{ArrowWriterOptions, PageStoreFactory};
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::SchemaDescPtr;
@@ -93,8 +93,10 @@ impl ParquetForm {
             .chain(vectors.map(|told| ("hoodie.vector.columns", told)))
     }
 
-    pub(crate) fn options(&self) -> ArrowWriterOptions {
+    /// stores: get the pages.
+    pub(crate) fn options(&self, stores: Arc<dyn PageStoreFactory>) -> ArrowWriterOptions {
         ArrowWriterOptions::new()
+            .with_page_store_factory(stores)
             .with_properties(self.properties.clone())
             .with_skip_arrow_metadata(true)
             .with_parquet_schema(self.parquet.as_ref().clone())

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
+use parquet::arrow::arrow_writer::compute_leaves;
 use parquet::basic::{BoundaryOrder, PageType, Type as Physical};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
@@ -22,10 +20,10 @@ use parquet::file::metadata::{
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::properties::WriterPropertiesPtr;
-use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescPtr, Type};
 
 use crate::RECORD_KEY;
+use crate::column_encoder::{ColumnEncoder, ColumnEncoders, EncodedColumn};
 use crate::error::SliceError;
 use crate::meta::repeated;
 
@@ -188,11 +186,6 @@ pub(crate) struct OneColumn {
 }
 
 impl OneColumn {
-    fn file(&self) -> Result<SerializedFileWriter<Vec<u8>>> {
-        let root = Arc::new(self.root.clone());
-        SerializedFileWriter::new(Vec::new(), root, Arc::clone(&self.properties))
-    }
-
     /// A column of this number of rows, all with this value.
     pub(crate) fn of_one_value(&self, value: &str, rows: usize) -> Result<ColumnChunk> {
         let last_rows = (rows - 1) % PAGE_ROWS + 1;
@@ -210,33 +203,16 @@ impl OneColumn {
     }
 
     fn encoded(&self, value: &str, rows: usize) -> Result<ColumnChunk> {
-        let file = self.file()?;
         let schema = Arc::new(Schema::new(vec![Arc::clone(&self.field)]));
-        let encoders = ArrowRowGroupWriterFactory::new(&file, schema).create_column_writers(0)?;
-        let mut encoder = encoders.into_iter().next().ok_or_else(no_column)?;
+        let properties = self.properties.as_ref().clone();
+        let encoders = ColumnEncoders::of_columns(self.root.clone(), schema, properties)?;
+        let mut encoder = encoders
+            .create(0)?
+            .into_iter()
+            .next()
+            .ok_or_else(no_column)?;
         write_value(&mut encoder, &self.field, value, rows)?;
-        self.chunk(encoder.close()?)
-    }
-
-    /// An encoded column with its bytes.
-    pub(crate) fn chunk(&self, chunk: ArrowColumnChunk) -> Result<ColumnChunk> {
-        let mut file = self.file()?;
-        let closed = chunk.close();
-        let (rows, column_index) = (closed.rows_written, closed.column_index.clone());
-        let offset_index = closed.offset_index.clone();
-        let mut group = file.next_row_group()?;
-        chunk.append_to_row_group(&mut group)?;
-        let group = group.close()?;
-        let metadata = group.columns().first().ok_or_else(no_column)?.clone();
-        let (start, len) = metadata.byte_range();
-        let bytes = Bytes::from(file.into_inner()?);
-        Ok(ColumnChunk {
-            bytes: bytes.slice(start as usize..(start + len) as usize),
-            rows,
-            metadata,
-            column_index,
-            offset_index,
-        })
+        Ok(ColumnChunk::of(&encoder.close()?))
     }
 
     /// `times` times the page of a column, then the page of another. [`None`] if one has more pages.
@@ -319,7 +295,7 @@ impl OneColumn {
 
 /// Gives the encoder of a column rows of one value.
 pub(crate) fn write_value(
-    encoder: &mut ArrowColumnWriter,
+    encoder: &mut ColumnEncoder,
     field: &Field,
     value: &str,
     rows: usize,
@@ -347,6 +323,17 @@ pub(crate) struct ColumnChunk {
 }
 
 impl ColumnChunk {
+    pub(crate) fn of(column: &EncodedColumn) -> Self {
+        let closed = &column.closed;
+        Self {
+            bytes: column.bytes(),
+            rows: closed.rows_written,
+            metadata: closed.metadata.clone(),
+            column_index: closed.column_index.clone(),
+            offset_index: closed.offset_index.clone(),
+        }
+    }
+
     /// What a row group records of it as that column, for `bytes`.
     pub(crate) fn closed(&self, as_column: &ColumnDescPtr) -> Result<ColumnCloseResult> {
         let (start, _) = self.metadata.byte_range();

@@ -196,9 +196,9 @@ impl<'a> LogWriter<'a> {
         records: usize,
         positions: &Positions,
     ) -> Result<()> {
-        let content = waiting.content(&self.current.path, &self.options.avro_schema)?;
+        let mut content = waiting.content(&self.current.path, &self.options.avro_schema)?;
         let block_type = self.options.blocks.block_type();
-        self.append(block_type, &content, positions)?;
+        self.append(block_type, &mut content, positions)?;
         self.current.records += records as u64;
         Ok(())
     }
@@ -239,13 +239,13 @@ impl<'a> LogWriter<'a> {
         if count == 0 {
             return Ok(());
         }
-        let content = delete_content(&delete_list::encode(records.into_iter()));
-        self.append(BlockType::Delete, &content, positions)?;
+        let mut content = delete_content(&delete_list::encode(records.into_iter()));
+        self.append(BlockType::Delete, &mut content, positions)?;
         self.current.deletes += count as u64;
         Ok(())
     }
 
-    fn append(&mut self, kind: BlockType, content: &[u8], positions: &Positions) -> Result<()> {
+    fn append(&mut self, kind: BlockType, content: &mut [u8], positions: &Positions) -> Result<()> {
         self.roll_over()?;
         let options = self.options;
         let mut header = vec![
@@ -263,8 +263,8 @@ impl<'a> LogWriter<'a> {
             header.push((HeaderKey::RecordPositions, text));
             header.push((HeaderKey::BaseFileInstantTimeOfRecordPositions, base));
         }
-        let (head, tail) = around_content(kind, &header, content.len());
-        for part in [&head, content, &tail] {
+        let (head, tail) = around_content(kind, &header, content);
+        for part in [head.as_slice(), content, &tail] {
             self.current.size += part.len() as u64;
             self.out.write_all(part).map_err(|source| {
                 SliceError::Store(StoreError::of_stream(&self.current.path, source))

@@ -179,6 +179,7 @@ fn large_batches_are_cut_at_the_size_of_row_groups() {
     assert_eq!(groups.len(), 3);
     assert!(groups[0].num_rows() > 10_000);
     for group in groups {
-        assert!(group.total_byte_size() < (LARGE + LARGE / 8) as i64);
+        let bytes = group.total_byte_size();
+        assert!(bytes < (LARGE + LARGE / 8) as i64, "{bytes}");
     }
 }

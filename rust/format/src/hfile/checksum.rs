@@ -5,8 +5,9 @@ use crate::{FormatError, Result};
 /// How the chunks of a block are summed; the discriminant is the number on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Checksum {
-    /// Sums are zero bytes or absent: Hudi's own writer.
+    /// Sums are zero bytes or absent: Hudi's own writer, from 1.1 on.
     None = 0,
+    /// pyhudi.
     Crc32 = 1,
     /// The HBase writer's choice.
     Crc32c = 2,
@@ -24,11 +25,7 @@ impl Checksum {
     pub(super) fn of(self, chunk: &[u8]) -> Option<u32> {
         match self {
             Self::None => None,
-            Self::Crc32 => {
-                let mut crc = flate2::Crc::new();
-                crc.update(chunk);
-                Some(crc.sum())
-            }
+            Self::Crc32 => Some(crc32fast::hash(chunk)),
             Self::Crc32c => Some(crc32c(chunk)),
         }
     }

@@ -14,10 +14,13 @@ mod info;
 mod iter;
 mod open;
 mod order;
+mod sums;
 mod trailer;
 mod write;
 
 pub use iter::{Entries, Lookup};
 pub use open::{DataBlock, HFile, KeptBlocks};
 pub use order::KeyOrder;
+pub use sums::HFileChecksums;
+pub(crate) use sums::write_head;
 pub use write::{HFileOptions, HFileWriter, PackedBlock, write_hfile};

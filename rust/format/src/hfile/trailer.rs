@@ -1,6 +1,7 @@
 //! The last 4096 bytes of an HFile: where everything else is.
 
 use super::block::Codec;
+use super::sums::HFileChecksums;
 use crate::cursor::Cursor;
 use crate::proto;
 use crate::{FormatError, Result};
@@ -35,6 +36,7 @@ impl Trailer {
         if cursor.take(MAGIC.len())? != MAGIC {
             return Err(FormatError::corrupt(offset, "no HFile trailer"));
         }
+        HFileChecksums::of_trailer(bytes, offset)?;
         let mut message = proto::delimited(&mut cursor)?;
         cursor.take(cursor.remaining().saturating_sub(4))?;
         let version = cursor.u32()?;

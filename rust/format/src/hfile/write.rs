@@ -1,13 +1,16 @@
 //! Writing an HFile as Hudi's own writer does (`HFileWriterImpl`, Hudi 1.1 and later).
 //!
-//! Hudi 0.15 reads this form too. One level of index, no checksums. Blocks of a file that was
+//! Hudi 0.15 reads this form too. One level of index. Blocks have checksums, as those of the HBase writer
+//! and unlike those of Hudi's own: CRC-32, which processors have instructions for. Blocks of a file that was
 //! written here can be taken over packed, which is most of the work where few pairs change.
 
 use bytes::Bytes;
 
 use super::block::{Codec, HEADER, Kind, Packed};
+use super::checksum::Checksum;
 use super::deflate::PairAt;
 use super::gzip::Gzip;
+use super::sums;
 use super::trailer::TRAILER;
 use crate::proto::{put_bytes, put_number, put_varint};
 use crate::{FormatError, Result};
@@ -253,15 +256,19 @@ impl HFileWriter {
     fn put_packed(&mut self, kind: Kind, data: &[u8], unpacked: usize, previous: u64) -> usize {
         let summed = HEADER + data.len();
         let sums = summed.div_ceil(BYTES_PER_CHECKSUM) * 4;
+        let at = self.out.len();
         self.out.extend(kind.magic());
         self.out.extend(((data.len() + sums) as u32).to_be_bytes());
         self.out.extend((unpacked as u32).to_be_bytes());
         self.out.extend(previous.to_be_bytes());
-        self.out.push(0);
+        self.out.push(Checksum::Crc32 as u8);
         self.out.extend((BYTES_PER_CHECKSUM as u32).to_be_bytes());
         self.out.extend((summed as u32).to_be_bytes());
         self.out.extend(data);
-        self.out.resize(self.out.len() + sums, 0);
+        let checked = self.out.get(at..).unwrap_or_default();
+        let checksums = checked.chunks(BYTES_PER_CHECKSUM).map(crc32fast::hash);
+        let checksums: Vec<u8> = checksums.flat_map(u32::to_be_bytes).collect();
+        self.out.extend(checksums);
         summed + sums
     }
 
@@ -282,7 +289,8 @@ impl HFileWriter {
         let info_at = self.out.len() as u64;
         let info = self.info(infos);
         self.put_block(Kind::FileInfo, &info)?;
-        let trailer = self.trailer(info_at, load_on_open, metas.len() as u64);
+        let mut trailer = self.trailer(info_at, load_on_open, metas.len() as u64);
+        sums::write(&mut trailer, crc32fast::hash(&self.out));
         self.out.extend(trailer);
         Ok(self.out)
     }

@@ -7,6 +7,7 @@ use std::io::Read;
 use bytes::Bytes;
 
 use crate::cursor::Cursor;
+use crate::log::seal::check_end;
 use crate::{FormatError, Result};
 
 /// Version at the start of data and delete contents that Hudi 0.13 and later write.
@@ -62,7 +63,7 @@ pub fn avro_records(content: &Bytes, format_version: u32) -> Result<AvroRecords>
         let length = cursor.length()?;
         cursor.take(length)?;
     }
-    cursor.finish()?;
+    check_end(&mut cursor, content)?;
     Ok(AvroRecords {
         count,
         schema,

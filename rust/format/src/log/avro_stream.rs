@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::cursor::Cursor;
 use crate::log::LogBlock;
 use crate::log::avro_content::content_version;
+use crate::log::seal::{SEAL, Seal};
 use crate::{FormatError, ReadAt, Result};
 
 /// Bytes read at once, unless a record is longer.
@@ -22,6 +23,9 @@ pub struct AvroStream<R> {
     window: Bytes,
     used: usize,
     records: usize,
+    /// The checksum of the content, and how much of the window is in it.
+    sum: crc32fast::Hasher,
+    summed: usize,
 }
 
 impl<R: ReadAt> AvroStream<R> {
@@ -42,6 +46,8 @@ impl<R: ReadAt> AvroStream<R> {
             window: Bytes::new(),
             used: 0,
             records: 0,
+            sum: crc32fast::Hasher::new(),
+            summed: 0,
         };
         let mut head = Cursor::new(stream.take(8)?);
         content_version(&mut head)?;
@@ -60,10 +66,7 @@ impl<R: ReadAt> AvroStream<R> {
     /// A length that points out of the content, bytes after the last record, a failing source.
     pub fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let Some(records) = self.records.checked_sub(1) else {
-            return match self.left() {
-                0 => Ok(None),
-                left => Err(self.corrupt(format!("{left} bytes too many"))),
-            };
+            return self.end().map(|()| None);
         };
         self.records = records;
         let length = Cursor::new(self.take(4)?).i32()?;
@@ -76,6 +79,32 @@ impl<R: ReadAt> AvroStream<R> {
     /// Records that were not given out yet, by the block's head.
     pub fn records(&self) -> usize {
         self.records
+    }
+
+    /// Compares the content with its seal, if it has one.
+    fn end(&mut self) -> Result<()> {
+        if self.left() == SEAL as u64 {
+            self.sum_used();
+            let found = self.sum.clone().finalize();
+            let seal = Seal::decode(self.take(SEAL)?);
+            let what = match seal {
+                Some(seal) if seal.content == found => return Ok(()),
+                Some(_) => "the content of a log block does not have its checksum".to_owned(),
+                None => format!("{SEAL} bytes too many"),
+            };
+            return Err(self.corrupt(what));
+        }
+        match self.left() {
+            0 => Ok(()),
+            left => Err(self.corrupt(format!("{left} bytes too many"))),
+        }
+    }
+
+    /// Adds what was used of the window to the checksum.
+    fn sum_used(&mut self) {
+        let used = self.window.get(self.summed..self.used);
+        self.sum.update(used.unwrap_or_default());
+        self.summed = self.used;
     }
 
     fn offset(&self) -> u64 {
@@ -107,8 +136,10 @@ impl<R: ReadAt> AvroStream<R> {
             return Err(self.corrupt(format!("{len} bytes wanted, {left} left")));
         }
         let size = WINDOW.max(len as u64).min(left);
+        self.sum_used();
         self.at = self.offset();
         self.used = 0;
+        self.summed = 0;
         let offset = self.start.saturating_add(self.at);
         self.window = self
             .source

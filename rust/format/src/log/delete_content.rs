@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{CONTENT_VERSION, DeleteRecord, kryo};
 use crate::cursor::Cursor;
+use crate::log::seal::check_end;
 use crate::{FormatError, Result};
 
 /// What a delete block holds.
@@ -31,9 +32,9 @@ pub fn delete_body(content: &Bytes) -> Result<DeleteBody> {
     let length = cursor.length()?;
     let start = cursor.position();
     let data = cursor.take(length)?;
-    cursor.finish()?;
+    check_end(&mut cursor, content)?;
     match version {
-        CONTENT_VERSION => Ok(DeleteBody::Avro(content.slice(start..))),
+        CONTENT_VERSION => Ok(DeleteBody::Avro(content.slice(start..start + length))),
         1 | 2 => kryo::decode(data, version).map(DeleteBody::Kryo),
         other => Err(FormatError::unsupported(format!(
             "delete block version {other}"

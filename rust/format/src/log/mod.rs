@@ -17,6 +17,7 @@ mod header;
 mod kryo;
 mod positions;
 mod scanner;
+mod seal;
 mod window;
 mod write;
 
@@ -29,4 +30,5 @@ pub use delete_record::{DeleteRecord, OrderingValue, big_endian};
 pub use header::{Header, HeaderKey};
 pub use positions::{positions_text, row_positions};
 pub use scanner::{Corruption, LogScanner};
+pub use seal::{SEAL, Seal};
 pub use write::{FORMAT_VERSION, MAGIC, around_content, rollback_block, write_block};

@@ -27,6 +27,7 @@ use pyhudi_merge::{BaseOutcome, Keys};
 use pyhudi_store::StoreFile;
 
 use super::calendar;
+use super::damage::locate;
 use super::parquet::{Groups, ParquetReader, value_of};
 use super::splice::{Chunk, Spliced, is_spliceable};
 use super::{BaseRead, Merging, Opening};
@@ -380,7 +381,12 @@ impl Kept {
             index: indexes.column_index(leaf),
         };
         let spliced = chunk.splice(stay, codec);
-        spliced.map_err(|error| SliceError::parquet(&self.path, None, error))
+        spliced.map_err(|error| {
+            let error = SliceError::parquet(&self.path, None, error);
+            locate(error, &self.groups.file, &self.groups.metadata, &|read| {
+                read == leaf
+            })
+        })
     }
 
     /// The rows of one column that stay.

@@ -4,6 +4,7 @@
 
 mod bootstrap;
 mod calendar;
+mod damage;
 mod halves;
 mod int96;
 mod kept;
@@ -34,6 +35,8 @@ use crate::row_test::RowTest;
 pub(crate) use bootstrap::BaseReader;
 pub use bootstrap::BootstrapSource;
 pub use calendar::{has_old_calendar, is_of_both_calendars};
+pub use damage::{Coverage, verify_base_file};
+pub(crate) use damage::{checksum, verify_parquet_block};
 pub(crate) use halves::Pages;
 pub(crate) use kept::{Keeping, Kept, KeptColumn, KeptForm, KeptGroup};
 pub(crate) use open::{Merging, Opening, open_base};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use parquet::DecodeResult;
 use parquet::arrow::arrow_reader::{
     ArrowPredicate, ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions,
@@ -22,10 +22,11 @@ use parquet::file::metadata::{
     RowGroupMetaData,
 };
 use parquet::schema::types::Type;
-use pyhudi_format::{ReadAt, nests_deeper};
+use pyhudi_format::{FileChecksums, ReadAt, nests_deeper};
 use pyhudi_store::{Store, StoreFile};
 
 use super::calendar::Old;
+use super::damage::locate;
 use super::halves::{Halves, Pages};
 use super::int96::int96_as_micros;
 use super::page_file::PageFile;
@@ -51,7 +52,7 @@ const MAX_GROUP_BYTES: i64 = 16 << 20;
 const MAX_LEVELS: usize = 256;
 
 /// The length of a Parquet footer and the magic bytes, at the end of a file.
-const FOOTER_TAIL: usize = 8;
+pub(super) const FOOTER_TAIL: usize = 8;
 
 /// Row groups of a Parquet file whose footer was read.
 #[derive(Clone)]
@@ -86,6 +87,10 @@ impl Groups {
 /// Batches of one Parquet file, in file order, with the file's own types and the table's names.
 pub(super) struct ParquetReader {
     path: String,
+    file: StoreFile,
+    metadata: Arc<ParquetMetaData>,
+    /// Leaves that are read.
+    mask: ProjectionMask,
     map: Option<Arc<[Source]>>,
     decoder: Decoder,
     schema: SchemaRef,
@@ -237,6 +242,8 @@ impl ParquetReader {
             (pages.groups, pages.rows, test) = (groups, Some(rows), None);
         }
         // A column of row numbers belongs to no leaf: it cannot be given to some columns.
+        let (file, mask) = (pages.file.0.clone(), pages.mask.clone());
+        let metadata = Arc::clone(pages.arrow.metadata());
         let decoder = match test {
             test if !read.row_numbers && pages.rows.is_none() && Portions::fit(&pages) => {
                 Decoder::Portions(Box::new(Portions::open(&pages, test)))
@@ -269,6 +276,9 @@ impl ParquetReader {
         };
         Ok(Self {
             path: path.to_owned(),
+            file,
+            metadata,
+            mask,
             map: read.map.clone(),
             decoder,
             schema,
@@ -425,7 +435,9 @@ impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut batch = self.next_stored()?;
+        let batch = self.next_stored()?;
+        let is_read = |leaf| self.mask.leaf_included(leaf);
+        let mut batch = batch.map_err(|error| locate(error, &self.file, &self.metadata, &is_read));
         if let Some(old) = self.old {
             batch = batch.and_then(|batch| old.renewed(&self.path, &batch));
         }
@@ -446,6 +458,7 @@ pub(crate) fn read_parquet_block(
 ) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let damaged = move |error| SliceError::parquet(path, Some(start), error);
     check_levels(path, footer_bytes(&content))?;
+    checksums(path, footer_bytes(&content)).map_err(|error| error.at(start))?;
     let footer = ParquetMetaDataReader::new().parse_and_finish(&content);
     let footer = footer.map_err(damaged)?;
     let old = Old::of(&footer);
@@ -584,7 +597,7 @@ fn check_levels(path: &str, footer: &[u8]) -> Result<()> {
 }
 
 /// The footer of a Parquet file in memory; empty for other data.
-fn footer_bytes(content: &[u8]) -> &[u8] {
+pub(super) fn footer_bytes(content: &[u8]) -> &[u8] {
     let Some((rest, tail)) = content.split_last_chunk::<FOOTER_TAIL>() else {
         return &[];
     };
@@ -593,8 +606,46 @@ fn footer_bytes(content: &[u8]) -> &[u8] {
     rest.get(start..).unwrap_or_default()
 }
 
+/// The footer of a Parquet file, without its last eight bytes.
+pub(super) fn footer_bytes_of(path: &str, file: &StoreFile) -> Result<Bytes> {
+    let damaged = |error| SliceError::format(path, 0, error);
+    let tail = file.size().saturating_sub(FOOTER_TAIL as u64);
+    let length = file.read_at(tail, FOOTER_TAIL).map_err(damaged)?;
+    let length = u64::from(length.clone().get_u32_le());
+    let start = tail.saturating_sub(length);
+    file.read_at(start, (tail - start) as usize)
+        .map_err(damaged)
+}
+
+/// The checksums in a footer, which has its own.
+fn checksums(path: &str, footer: &[u8]) -> Result<Option<FileChecksums>> {
+    FileChecksums::of_footer(footer).map_err(|what| SliceError::Corrupt {
+        file: path.to_owned(),
+        offset: None,
+        what,
+    })
+}
+
+/// The page indexes are those that the footer was written with.
+fn check_indexes(
+    path: &str,
+    start: u64,
+    indexes: &[u8],
+    sums: Option<FileChecksums>,
+) -> Result<()> {
+    if sums.is_none_or(|sums| sums.indexes == crc32fast::hash(indexes)) {
+        return Ok(());
+    }
+    Err(SliceError::Corrupt {
+        file: path.to_owned(),
+        offset: Some(start),
+        what: "the page indexes do not have their checksum".to_owned(),
+    })
+}
+
 fn footer(path: &str, file: &StoreFile, pages: PageIndexPolicy) -> Result<ParquetMetaData> {
     let damaged = |error| SliceError::parquet(path, None, error);
+    let (mut sums, mut footer_start) = (None, None);
     let mut decoder = ParquetMetaDataPushDecoder::try_new(file.size())
         .map_err(damaged)?
         .with_page_index_policy(pages);
@@ -610,6 +661,10 @@ fn footer(path: &str, file: &StoreFile, pages: PageIndexPolicy) -> Result<Parque
                         .map_err(|error| SliceError::format(path, 0, error))?;
                     if range.end.checked_add(FOOTER_TAIL as u64) == Some(file.size()) {
                         check_levels(path, &bytes)?;
+                        sums = checksums(path, &bytes)?;
+                        footer_start = Some(range.start);
+                    } else if footer_start == Some(range.end) {
+                        check_indexes(path, range.start, &bytes, sums)?;
                     }
                     data.push(bytes);
                 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use arrow::buffer::BooleanBuffer;
 use bytes::{Buf, Bytes};
 use parquet::basic::{BoundaryOrder, Compression, Encoding, Type};
-use parquet::column::page::{CompressedPage, Page, PageReader, PageWriter};
+use parquet::column::page::{CompressedPage, Page, PageReader};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{
@@ -26,13 +26,14 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::file::writer::TrackedWrite;
 
 use self::bounds::{Bounds, Order};
 pub(crate) use self::dictionary::Dictionary;
 pub(crate) use self::unpacked::{TakenRows, UnpackedPage};
 use self::values::Values;
 use crate::base_options::Codec;
+use crate::column_encoder::write_page;
 
 /// A column of a row group.
 pub(super) struct Chunk<'a> {
@@ -261,7 +262,7 @@ impl<'a> Out<'a> {
         };
         let page = CompressedPage::new(page, values.len());
         let mut sink = TrackedWrite::new(Vec::with_capacity(self.chunk.pages.len()));
-        let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+        let written = write_page(&mut sink, page)?;
         self.gone.before += dictionary.plain_size();
         self.gone.after += values.len();
         let old = std::mem::replace(&mut self.sink, sink).into_inner()?;
@@ -411,7 +412,7 @@ impl<'a> Out<'a> {
             statistics: None,
         };
         let page = CompressedPage::new(page, data.len());
-        let written = SerializedPageWriter::new(&mut self.sink).write_page(page)?;
+        let written = write_page(&mut self.sink, page)?;
         self.gone.before += unpacked;
         self.gone.after += data.len();
         note.bytes = written.compressed_size as i32;
