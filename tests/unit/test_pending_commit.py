@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.api.pending_commit import Validation
+from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import ConfigError, ConstraintViolation
+from pyhudi.table.participants import CommitParticipant
 from tests.helpers.table_builder import SMALL, TableBuilder
 
 TABLE = TableBuilder(
@@ -156,3 +160,9 @@ def test_handles_keep_their_validators(tmp_path: Path) -> None:
         validated.writer()
     with pytest.raises(ConfigError, match="validators"):
         table.with_validators("no function")  # type: ignore[arg-type]
+
+
+def test_validators_stay_on_the_driver() -> None:
+    """Spark's executors get the participants of a write, which do nothing there."""
+    pickled = pickle.dumps(Validation((lambda _: True,), LocalEngine()))
+    assert type(pickle.loads(pickled)) is CommitParticipant  # noqa: S301 - just pickled

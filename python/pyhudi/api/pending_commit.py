@@ -123,6 +123,10 @@ class Validation(CommitParticipant):
     validators: tuple[Validator, ...]
     engine: Engine
 
+    def __reduce__(self) -> tuple[type[CommitParticipant], tuple[()]]:
+        """Leave the functions and the engine on the driver, which alone completes commits."""
+        return CommitParticipant, ()
+
     def validate(self, table: TableSnapshot, commit: Commit) -> None:
         """Call each of them. What they raise rejects the commit, and so does another result."""
         pending = PendingCommit(table, commit, self.engine)
