@@ -185,6 +185,7 @@ pub fn setups() -> Vec<Setup> {
         is_empty: true,
         faults: 0,
         rules: Rules::default(),
+        is_trace: false,
     };
     let some = |name, services: &[Program]| Setup {
         name,

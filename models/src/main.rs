@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! cargo run -- check [SETUP] [FAULTS]   visits all states of a setup, or of all of them
+//! cargo run -- replay FILE...            replays traces of the real code, as tests/sim writes them
+//! cargo run -- without RULES SETUP FAULTS  checks a setup without some rules
 //! cargo run -- mutations                removes rules, and shows what goes wrong without them
 //! ```
 
 mod check;
 mod mutations;
 mod protocol;
+mod replay;
 mod rules;
 mod steps;
 mod table;
@@ -29,11 +32,25 @@ fn main() -> ExitCode {
             .iter()
             .map(print_mutation)
             .fold(true, |all, one| all & one),
+        ["replay", ref files @ ..] => files
+            .iter()
+            .map(|f| replay_file(f))
+            .fold(true, |a, b| a & b),
         ["check"] => check_all("all", 1),
         ["check", name] => check_all(name, 1),
         ["check", name, faults] => check_all(name, faults.parse().unwrap_or(1)),
+        ["without", removed, setup, faults] => {
+            let faults = faults.parse().unwrap_or(1);
+            print_mutation(&Mutation {
+                removed,
+                setup,
+                faults,
+            })
+        }
         _ => {
-            eprintln!("usage: check [SETUP] [FAULTS] | mutations");
+            eprintln!(
+                "usage: check [SETUP] [FAULTS] | without RULES SETUP FAULTS | mutations | replay FILE..."
+            );
             false
         }
     };
@@ -65,7 +82,19 @@ fn check_all(name: &str, faults: u8) -> bool {
     is_right
 }
 
-fn without(mutation: &Mutation) -> Option<Setup> {
+/// Print whether the model allows a trace.
+fn replay_file(path: &str) -> bool {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string());
+    let trace = text.and_then(|text| serde_json::from_str(&text).map_err(|e| e.to_string()));
+    let outcome = trace.and_then(|trace| replay::replay(&trace, &setups()[0]));
+    match &outcome {
+        Ok(states) => println!("{path}: allowed, {states} states at the end"),
+        Err(error) => println!("{path}: {error}"),
+    }
+    outcome.is_ok()
+}
+
+fn without(mutation: &Mutation<'_>) -> Option<Setup> {
     let setup = setups()
         .into_iter()
         .find(|setup| setup.name == mutation.setup)?;
@@ -76,7 +105,7 @@ fn without(mutation: &Mutation) -> Option<Setup> {
     })
 }
 
-fn print_mutation(mutation: &Mutation) -> bool {
+fn print_mutation(mutation: &Mutation<'_>) -> bool {
     let Some(setup) = without(mutation) else {
         return false;
     };

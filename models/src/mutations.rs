@@ -1,14 +1,14 @@
 //! What the checker must find if rules are removed.
 
 /// A setup without some rules, and the number of faults that the violation takes.
-pub struct Mutation {
+pub struct Mutation<'a> {
     /// The rules, as `Rules` parses them.
-    pub removed: &'static str,
-    pub setup: &'static str,
+    pub removed: &'a str,
+    pub setup: &'a str,
     pub faults: u8,
 }
 
-const fn mutation(removed: &'static str, setup: &'static str, faults: u8) -> Mutation {
+const fn mutation(removed: &'static str, setup: &'static str, faults: u8) -> Mutation<'static> {
     Mutation {
         removed,
         setup,
@@ -16,7 +16,7 @@ const fn mutation(removed: &'static str, setup: &'static str, faults: u8) -> Mut
     }
 }
 
-pub const MUTATIONS: &[Mutation] = &[
+pub const MUTATIONS: &[Mutation<'static>] = &[
     // Jack Vanlightly found these three in his TLA+ study of Apache Hudi's protocol.
     mutation("key_check", "writes", 0),
     mutation("lock,file_group_check,key_check", "updates", 0),

@@ -18,6 +18,8 @@ pub enum Program {
     Abort,
     /// A write or an execution that failed in its first critical section.
     Withdraw,
+    /// A write that has nothing to commit removes its instant.
+    Nothing,
     /// The failed writes of others are rolled back.
     Recover,
     /// One rollback, within `Recover` or `Abort`.
@@ -113,6 +115,21 @@ impl Step {
     }
 }
 
+impl Step {
+    /// Whether it may raise a conflict for a reason that a trace does not show.
+    pub fn can_fail(self) -> bool {
+        let is_check = matches!(
+            self,
+            S::CheckListing | S::CheckHeld | S::Check | S::CheckDelta
+        );
+        is_check
+            || matches!(
+                self,
+                S::Reload | S::Start | S::BeginDelta | S::LastCheck | S::PutFile
+            )
+    }
+}
+
 impl Program {
     pub fn steps(self) -> &'static [Step] {
         match self {
@@ -145,7 +162,13 @@ impl Program {
                 S::Release,
                 S::Answer,
             ],
-            Self::Doubt => &[S::Acquire, S::MarkZombie, S::Unpublish, S::Release],
+            Self::Doubt => &[
+                S::Release,
+                S::Acquire,
+                S::MarkZombie,
+                S::Unpublish,
+                S::Release,
+            ],
             Self::Abort => &[
                 S::Acquire,
                 S::Settle,
@@ -158,6 +181,7 @@ impl Program {
                 S::Retry,
             ],
             Self::Withdraw => &[S::DropRequest, S::DropBeat, S::Retry],
+            Self::Nothing => &[S::DropInflight, S::DropRequest, S::DropBeat, S::Answer],
             Self::Recover => &[S::Acquire, S::Reload, S::NextFailed, S::Release, S::Return],
             Self::Rollback => &[
                 S::RequestRollback,
@@ -249,6 +273,8 @@ pub struct Party {
     pub view: View,
     /// What it found there: the file group of the key, its files and its row.
     pub slice: Option<Slice>,
+    /// The file groups that it is going to change.
+    pub groups: Set,
     pub has_doubles: bool,
     /// Its own instant, and the file that it wrote.
     pub instant: u8,
@@ -286,6 +312,7 @@ impl Party {
             attempts: 0,
             view: View::default(),
             slice: None,
+            groups: 0,
             has_doubles: false,
             instant: NONE,
             file: NONE,
@@ -356,6 +383,8 @@ pub struct Setup {
     /// How many crashes and stalls there are at most.
     pub faults: u8,
     pub rules: Rules,
+    /// Traces of the real code are replayed: they have no data files.
+    pub is_trace: bool,
 }
 
 /// The number of commits that a clean retains.
@@ -392,6 +421,7 @@ impl State {
                 delta: Delta::Completed,
                 writes: one(n as usize),
                 files: one(n as usize),
+                groups: one(0),
                 ..new_instant(Action::Write, table.now - 1)
             });
             let row = (1 << (n + 1)) - 1;
@@ -410,7 +440,7 @@ impl State {
             table.groups = 0;
             acknowledged = 0;
             for instant in &mut table.instants {
-                (instant.files, instant.writes) = (0, 0);
+                (instant.files, instant.groups, instant.writes) = (0, 0, 0);
             }
         }
         Self {
@@ -522,6 +552,7 @@ pub fn new_instant(action: Action, time: u8) -> Instant {
         delta: Delta::Absent,
         writes: 0,
         files: 0,
+        groups: 0,
         replaced: 0,
         plan: 0,
         retains: 0,

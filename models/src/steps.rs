@@ -5,10 +5,15 @@ use crate::protocol::{
 };
 use crate::rules::Rules;
 use crate::table::{
-    Action, Beat, Delta, File, Instant, NONE, Set, Slice, Style, View, members, one,
+    Action, Beat, Delta, File, Instant, NONE, Set, Slice, Style, View, bit, members, one,
 };
 
 use Step as S;
+
+/// Choices of a trace: a step raises a conflict; it does not see a failed write yet, or there is
+/// nothing to write.
+pub const FAIL: u8 = 100;
+pub const SKIP: u8 = 101;
 
 /// One step of one party.
 pub struct Turn<'a> {
@@ -52,8 +57,19 @@ impl<'a> Turn<'a> {
         self.state.parties[self.p] = self.party;
     }
 
+    /// Take one step only, as a trace shows it.
+    pub fn trace(mut self, choice: u8) {
+        self.take_one(choice);
+        self.state.parties[self.p] = self.party;
+    }
+
     fn take_one(&mut self, choice: u8) {
-        match self.step(choice) {
+        let next = match choice {
+            // What the step depends on may not be in the trace.
+            FAIL if self.party.next_step().can_fail() => Conflict,
+            _ => self.step(choice),
+        };
+        match next {
             Continue if usize::from(self.party.step) + 1 < self.party.program.steps().len() => {
                 self.party.step += 1;
             }
@@ -295,7 +311,7 @@ impl<'a> Turn<'a> {
     fn step(&mut self, choice: u8) -> Next {
         match self.party.next_step() {
             S::Begin => self.begin(),
-            S::Load => self.load(),
+            S::Load => self.load(choice),
             S::List => self.list_table(),
             S::CheckListing => self.check_listing(),
             S::Acquire => {
@@ -305,6 +321,12 @@ impl<'a> Turn<'a> {
             }
             S::Reload => self.reload(),
             S::Beat => self.beat(choice),
+            S::CheckHeld if choice == SKIP && self.party.program == Program::Write => {
+                // Another writer has a later time: the instant is given back, and a later one taken.
+                self.own_mut().beat = Beat::Absent;
+                self.party.skip_to(S::Beat);
+                Moved
+            }
             S::CheckHeld if !self.holds_lock() => Conflict,
             S::CheckHeld => Continue,
             S::Request => self.request_write(),
@@ -313,7 +335,7 @@ impl<'a> Turn<'a> {
                 Continue
             }
             S::Start => self.start(),
-            S::PutFile => self.write_file(),
+            S::PutFile => self.write_file(choice),
             S::Check => self.check(),
             S::BeginDelta => self.begin_delta(),
             S::CheckDelta if !self.rules.delta_first => Continue,
@@ -410,7 +432,7 @@ impl<'a> Turn<'a> {
                 self.retry();
                 Moved
             }
-            S::NextFailed => self.next_failed(),
+            S::NextFailed => self.next_failed(choice),
             S::RequestRollback => {
                 let rollback = self.request(Action::Rollback);
                 self.state.table.instants[rollback as usize].plan = one(self.party.target as usize);
@@ -531,9 +553,9 @@ impl<'a> Turn<'a> {
         Moved
     }
 
-    fn load(&mut self) -> Next {
+    fn load(&mut self, choice: u8) -> Next {
         let is_reader = self.setup.roles[self.p] == Role::Reader;
-        if !is_reader && self.failed_work().is_some() {
+        if !is_reader && choice != SKIP && self.failed_work().is_some() {
             self.party.main = self.party.program;
             self.party.go(Program::Recover);
             return Moved;
@@ -554,6 +576,7 @@ impl<'a> Turn<'a> {
             .party
             .slice
             .map_or(0, |slice| one(slice.group as usize));
+        self.party.groups = group;
         let is_writer = self.setup.roles[self.p] == Role::Writer;
         if is_writer && group & self.groups_of_clusterings(self.party.view.pending) != 0 {
             // The caller hears of the pending clustering at once.
@@ -648,7 +671,14 @@ impl<'a> Turn<'a> {
         Continue
     }
 
-    fn write_file(&mut self) -> Next {
+    fn write_file(&mut self, choice: u8) -> Next {
+        if choice == SKIP {
+            self.party.go(Program::Nothing);
+            return Moved;
+        }
+        if self.setup.is_trace {
+            return Continue;
+        }
         if self.party.program == Program::Execute {
             let plan = self.own().map_or(0, |i| i.plan);
             let slices = self.state.table.slices(self.party.view, plan, self.style());
@@ -698,10 +728,9 @@ impl<'a> Turn<'a> {
             .map(|(_, i)| i)
             .filter(|i| i.is_commit())
             .collect();
-        let written = |i: &Instant| table.groups_of(i.files) | i.replaced;
         if own.is_service() {
             let groups = table.groups_of(own.plan);
-            let has_changed = concurrent.iter().any(|i| written(i) & groups != 0);
+            let has_changed = concurrent.iter().any(|i| i.groups & groups != 0);
             let is_clustering = own.action == Action::Clustering;
             return if is_clustering && has_changed && self.rules.clustering_check {
                 Conflict
@@ -709,10 +738,7 @@ impl<'a> Turn<'a> {
                 Continue
             };
         }
-        let group = self
-            .party
-            .slice
-            .map_or(0, |slice| one(slice.group as usize));
+        let group = self.party.groups;
         let file = table.files.get(self.party.file as usize);
         let is_log = file.is_some_and(|file| file.is_log);
         let is_changed = |i: &&Instant| {
@@ -721,7 +747,7 @@ impl<'a> Turn<'a> {
             let groups = if self.setup.appends {
                 i.replaced
             } else {
-                written(i)
+                i.groups
             };
             groups & group != 0 && !stays_valid
         };
@@ -741,6 +767,7 @@ impl<'a> Turn<'a> {
     }
 
     fn begin_delta(&mut self) -> Next {
+        self.party.has_delta = true;
         if !self.rules.delta_first {
             return Continue;
         }
@@ -750,7 +777,6 @@ impl<'a> Turn<'a> {
             return Conflict;
         }
         own.delta = Delta::Inflight;
-        self.party.has_delta = true;
         Continue
     }
 
@@ -764,12 +790,14 @@ impl<'a> Turn<'a> {
         };
         let (file, task, put_if_absent) =
             (self.party.file, self.party.task, self.rules.put_if_absent);
+        let groups = self.party.groups | self.state.table.groups_of(bit(file)) | replaced;
         let own = self.own_mut();
         // A second completed file has another name, and its writer takes it away.
         if !own.is_completed() || !put_if_absent {
             own.completed = time;
             own.late = late;
-            own.files = one(file as usize);
+            own.files = bit(file);
+            own.groups = groups;
             own.replaced = replaced;
             own.writes = if task == NONE { 0 } else { one(task as usize) };
         }
@@ -820,8 +848,9 @@ impl<'a> Turn<'a> {
         Continue
     }
 
-    fn next_failed(&mut self) -> Next {
-        let Some(n) = self.failed_work() else {
+    fn next_failed(&mut self, choice: u8) -> Next {
+        let failed = self.failed_work().filter(|_| choice != SKIP);
+        let Some(n) = failed else {
             return Continue;
         };
         let instant = &self.state.table.instants[n];

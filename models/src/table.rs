@@ -4,11 +4,11 @@
 //! a missing bit and a duplicate key is a second file group.
 
 /// A set of small numbers: instants, files or writes.
-pub type Set = u32;
+pub type Set = u64;
 
 /// The members of a set.
 pub fn members(set: Set) -> impl Iterator<Item = usize> + Clone {
-    (0..32).filter(move |n| set & (1 << n) != 0)
+    (0..64).filter(move |n| set & (1 << n) != 0)
 }
 
 /// The set of one number.
@@ -18,6 +18,11 @@ pub fn one(n: usize) -> Set {
 
 /// No instant, file or file group.
 pub const NONE: u8 = u8::MAX;
+
+/// The set of one file or instant, empty without one.
+pub fn bit(n: u8) -> Set {
+    if n == NONE { 0 } else { one(usize::from(n)) }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
@@ -68,7 +73,8 @@ pub struct Instant {
     pub writes: Set,
     /// The files that its completed file names. Of a clean: those that it deletes.
     pub files: Set,
-    /// The file groups that it replaces.
+    /// The file groups that it writes or replaces, and those that it replaces.
+    pub groups: Set,
     pub replaced: Set,
     /// Of a plan: the files that it reads. Of a rollback: its target, as a set.
     pub plan: Set,

@@ -251,6 +251,9 @@ class World:
             at = self.now_ms - START_MS
             sys.stderr.write(f"{at:7} {self.running.name:7} {what}\n")
 
+    def changed(self, path: str, data: bytes | None) -> None:
+        """A file has this content now, None if it is gone."""
+
     def made(self, path: str) -> None:
         """A new file of the data table is there."""
 
@@ -431,8 +434,9 @@ class WorldStorage(Storage):
         self._world.stand_at(self._prefix + path)
         self._world.step(changes=True)
 
-    def _written(self, path: str) -> None:
+    def _written(self, path: str, data: bytes) -> None:
         self._world.tell(f"made {self._prefix}{path}")
+        self._world.changed(self._prefix + path, data)
         self._world.modified[self._prefix + path] = self._world.now_ms
         if self._world.loses():
             raise StorageError("the answer was lost")
@@ -443,7 +447,7 @@ class WorldStorage(Storage):
     def put(self, path: str, data: bytes) -> None:
         self._changes(path)
         super().put(path, data)
-        self._written(path)
+        self._written(path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         self._changes(path)
@@ -451,7 +455,7 @@ class WorldStorage(Storage):
         if made:
             if not self._prefix:
                 self._world.made(path)
-            self._written(path)
+            self._written(path, data)
         return made
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
@@ -464,12 +468,14 @@ class WorldStorage(Storage):
         self._changes(path)
         made = super().replace_version(path, data, expected, durable=durable)
         if made is not None:
-            self._written(path)
+            self._written(path, data)
         return made
 
     def delete(self, path: str) -> bool:
         self._changes(path)
         gone = super().delete(path)
+        if gone:
+            self._world.changed(self._prefix + path, None)
         if not self._prefix:
             (self._world.removed if gone else self._world.missed)(path)
         self._world.tell(f"deleted {self._prefix}{path}" if gone else f"{path} was not there")

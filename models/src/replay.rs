@@ -1,0 +1,285 @@
+//! Traces of the real code, replayed against the model.
+//!
+//! A trace has the changes of timeline, lock, heartbeats and delta commits, in their order. The steps
+//! between them do not show, and neither does how long a stall was. So the replay keeps every state
+//! in which the model may be, and fails at the first change that no state allows.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use crate::protocol::{Program, Role, Setup, State};
+use crate::steps::{FAIL, SKIP, Turn};
+use crate::table::{Beat, Delta, NONE, Set, one};
+
+#[derive(Deserialize)]
+pub struct Trace {
+    /// The number of parties, all of them writers.
+    parties: usize,
+    /// The file groups of each commit that was there at first.
+    history: Vec<Vec<u8>>,
+    /// Whether there is a metadata table.
+    has_metadata: bool,
+    events: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    party: usize,
+    change: String,
+    /// The number of the instant, in the order in which they appear.
+    #[serde(default)]
+    instant: usize,
+    /// With a new heartbeat: the commits that the write was planned on.
+    #[serde(default)]
+    planned_on: Vec<usize>,
+    /// With an inflight file: the file groups of the write.
+    #[serde(default)]
+    groups: Vec<u8>,
+}
+
+type Change = (&'static str, usize);
+
+/// A state of the model, and the changes of the last step that the trace has not shown yet.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Branch {
+    state: State,
+    owed: Vec<Change>,
+}
+
+/// More branches than a trace has.
+const MAX_BRANCHES: usize = 200_000;
+
+/// Replay a trace; the error names the event that the model does not allow.
+pub fn replay(trace: &Trace, base: &Setup) -> Result<usize, String> {
+    let setup = setup_of(trace, base);
+    let mut start = State::new(&setup);
+    start.begun = 1;
+    for (instant, groups) in start.table.instants.iter_mut().zip(&trace.history) {
+        instant.groups = set(groups);
+    }
+    let mut branches = HashSet::from([Branch {
+        state: start,
+        owed: vec![],
+    }]);
+    let mut has_stalled = vec![false; trace.parties];
+    for (n, entry) in trace.events.iter().enumerate() {
+        branches = match entry.change.as_str() {
+            "stall" => branches
+                .iter()
+                .flat_map(|b| stalled(&setup, b, entry.party))
+                .collect(),
+            "crash" => branches
+                .into_iter()
+                .map(|b| crashed(b, entry.party))
+                .collect(),
+            _ => branches
+                .iter()
+                .flat_map(|b| after(&setup, trace, b, entry))
+                .collect(),
+        };
+        if entry.change == "acquires" && has_stalled[entry.party] {
+            // The lease began before the stall, and may be over when the lock's file is written.
+            branches = branches
+                .iter()
+                .flat_map(|b| stalled(&setup, b, entry.party))
+                .collect();
+        }
+        has_stalled[entry.party] = entry.change == "stall";
+        if branches.is_empty() {
+            return Err(format!("event {n} is not allowed: {entry:?}"));
+        }
+        if branches.len() > MAX_BRANCHES {
+            return Err(format!("event {n}: too many states"));
+        }
+    }
+    Ok(branches.len())
+}
+
+fn setup_of(trace: &Trace, base: &Setup) -> Setup {
+    let mut rules = base.rules;
+    // The trace has no keys, and no listings.
+    (rules.key_check, rules.staleness) = (false, false);
+    rules.delta_first &= trace.has_metadata;
+    Setup {
+        name: "trace",
+        roles: vec![Role::Writer; trace.parties],
+        writes: u8::MAX,
+        retries: u8::MAX,
+        history: trace.history.len() as u8,
+        is_empty: true,
+        is_trace: true,
+        rules,
+        ..base.clone()
+    }
+}
+
+fn set(numbers: &[u8]) -> Set {
+    numbers
+        .iter()
+        .map(|n| one(usize::from(*n)))
+        .fold(0, |all, n| all | n)
+}
+
+/// The branches after a change of a party.
+fn after(setup: &Setup, trace: &Trace, branch: &Branch, entry: &Entry) -> Vec<Branch> {
+    let change = (entry.change.as_str(), entry.instant);
+    if let Some(n) = branch.owed.iter().position(|owed| *owed == change) {
+        let mut next = branch.clone();
+        next.owed.remove(n);
+        return vec![next];
+    }
+    if !branch.owed.is_empty() {
+        return vec![];
+    }
+    let mut found = vec![];
+    for state in silently(setup, &branch.state, entry.party) {
+        for next in steps(setup, &state, entry.party) {
+            let mut owed = changes(setup, trace, &state, &next);
+            if let Some(n) = owed.iter().position(|owed| *owed == change) {
+                owed.remove(n);
+                found.push(Branch {
+                    state: informed(next, entry),
+                    owed,
+                });
+            }
+        }
+    }
+    // The next writer removes the heartbeat of one that failed after its commit or its rollback.
+    let state = &branch.state;
+    if change.0 == "stops beating" && state.table.instants[entry.instant].beat == Beat::Expired {
+        let mut next = branch.clone();
+        let instant = &mut next.state.table.instants[entry.instant];
+        if !instant.late && !instant.is_pending() {
+            instant.beat = Beat::Absent;
+            found.push(next);
+        }
+    }
+    found
+}
+
+/// Add what an event says about the write of its party.
+fn informed(mut state: State, entry: &Entry) -> State {
+    let party = &mut state.parties[entry.party];
+    if entry.change == "beats" {
+        party.view.completed = entry.planned_on.iter().map(|n| one(*n)).sum();
+    }
+    if entry.change == "begins" {
+        party.groups = set(&entry.groups);
+    }
+    state
+}
+
+/// The states that a party reaches by steps that change nothing that a trace shows.
+fn silently(setup: &Setup, state: &State, p: usize) -> HashSet<State> {
+    let mut found = HashSet::from([state.clone()]);
+    let mut open = vec![state.clone()];
+    while let Some(state) = open.pop() {
+        for next in steps(setup, &state, p) {
+            let is_silent = observed(setup, &state) == observed(setup, &next);
+            if is_silent && found.insert(next.clone()) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+fn steps(setup: &Setup, state: &State, p: usize) -> Vec<State> {
+    if !state.is_enabled(setup, p) {
+        return vec![];
+    }
+    let step = |choice| {
+        let mut next = state.clone();
+        Turn::new(setup, &mut next, p).trace(choice);
+        // A trace does not show which write it is, or how often it was tried.
+        (next.begun, next.acknowledged, next.failed, next.bad_read) = (1, 0, 0, false);
+        next.table.files.iter_mut().for_each(|file| file.row = 0);
+        let party = &mut next.parties[p];
+        (party.attempts, party.task) = (0, party.task.min(0));
+        next
+    };
+    [0, FAIL, SKIP].into_iter().map(step).collect()
+}
+
+/// What a trace shows of a state.
+fn observed(setup: &Setup, state: &State) -> (u8, Vec<[u8; 5]>) {
+    let instants = state.table.instants.iter().map(|i| {
+        let beat = match i.beat {
+            Beat::Absent => 0,
+            Beat::Live | Beat::Expired => 1,
+            Beat::Marked => 2,
+        };
+        let has_delta = setup.rules.delta_first;
+        let delta = if has_delta {
+            i.delta as u8
+        } else {
+            Delta::Absent as u8
+        };
+        [
+            i.requested.into(),
+            i.inflight.into(),
+            i.is_completed().into(),
+            beat,
+            delta,
+        ]
+    });
+    (state.lock, instants.collect())
+}
+
+/// The changes of a step, as a trace names them.
+fn changes(setup: &Setup, trace: &Trace, before: &State, after: &State) -> Vec<Change> {
+    const NAMES: [[&str; 3]; 5] = [
+        ["withdraws its request", "requests", ""],
+        ["withdraws", "begins", ""],
+        ["revokes", "completes", ""],
+        ["stops beating", "beats", "marks"],
+        [
+            "withdraws its delta",
+            "begins its delta",
+            "completes its delta",
+        ],
+    ];
+    let (old, new) = (observed(setup, before), observed(setup, after));
+    let mut found = vec![];
+    if old.0 != new.0 {
+        found.push(if new.0 == NONE {
+            ("releases", 0)
+        } else {
+            ("acquires", 0)
+        });
+    }
+    for (n, instant) in new.1.iter().enumerate() {
+        let previous = old.1.get(n).copied().unwrap_or_default();
+        let changed = (0..5).filter(|k| previous[*k] != instant[*k]);
+        found.extend(changed.map(|k| (NAMES[k][usize::from(instant[k])], n)));
+    }
+    debug_assert!(trace.parties > 0);
+    found
+}
+
+fn stalled(setup: &Setup, branch: &Branch, p: usize) -> Vec<Branch> {
+    if branch.state.parties[p].is_dead {
+        return vec![branch.clone()];
+    }
+    let mut found = vec![branch.clone()];
+    for state in silently(setup, &branch.state, p) {
+        for is_long in [false, true] {
+            let mut next = Branch {
+                state: state.clone(),
+                owed: branch.owed.clone(),
+            };
+            next.state.faults = u8::MAX;
+            next.state.stall(p, is_long);
+            found.push(next);
+        }
+    }
+    found
+}
+
+fn crashed(mut branch: Branch, p: usize) -> Branch {
+    branch.state.faults = u8::MAX;
+    branch.state.crash(p);
+    branch.state.parties[p].program = Program::Idle;
+    branch
+}
