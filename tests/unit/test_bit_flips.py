@@ -94,7 +94,7 @@ def _verify(table: pyhudi.HudiTable, kind: str) -> Verify:
         ("HFile", ".hoodie/metadata/files/*.hfile", "avro"),
     ],
 )
-def test_every_flipped_bit_of_a_data_file_is_reported(
+def test_deep_check_reports_every_bit_of_data_files(
     kind: str, pattern: str, blocks: str, tmp_path: Path
 ) -> None:
     table = _table(
