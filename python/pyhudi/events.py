@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pyhudi.clock import SystemClock
+from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -266,8 +267,16 @@ def listen(on_end: Function, *, on_begin: Function | None = None) -> Listener:
 
     Returns:
         The listener. Its `close` ends the calls, and so does the end of a `with` block.
+
+    Raises:
+        ConfigError: an argument is not a function.
     """
     global _listeners  # noqa: PLW0603 - as above
+    for function in (on_end, on_begin or on_end):
+        if not callable(function):
+            raise ConfigError(
+                f"listen takes a function, not {function!r}", hint="Pass a function of one event."
+            )
     listener = Listener(on_end, on_begin)
     with _lock:
         _listeners = (*_listeners, listener)

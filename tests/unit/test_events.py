@@ -19,7 +19,7 @@ import pytest
 import pyhudi
 from pyhudi import aio, events
 from pyhudi.clock import SystemClock
-from pyhudi.errors import SchemaMismatch
+from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.storage.storage import Storage
 from pyhudi.txn.locks.storage_lock import StorageLock
 from tests.helpers.interference import interfere_once
@@ -386,3 +386,10 @@ def test_import_of_pyhudi_loads_no_events() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_listen_takes_functions_only() -> None:
+    with pytest.raises(ConfigError, match="not None"):
+        events.listen(None)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="not 5"):
+        events.listen(print, on_begin=5)  # type: ignore[arg-type]

@@ -377,3 +377,25 @@ def test_ingest_checks_arguments(landing: Path, tmp_path: Path) -> None:
     for wrong in ({"format": "xml"}, {"max_bytes": 0}, {"late_seconds": -1}):
         with pytest.raises(ConfigError):
             FileSource(landing, **wrong)
+
+
+@pytest.mark.parametrize("columns", [{"key": "v"}, {"order_by": "v"}, {"partition_by": ["v"]}])
+def test_ingest_refuses_other_columns_of_existing_table(
+    landing: Path, tmp_path: Path, columns: dict[str, Any]
+) -> None:
+    land(landing, "a.json", [{"id": 1, "v": 1}])
+    ingest(tmp_path / "t", FileSource(landing), key="id")
+    assert ingest(tmp_path / "t", FileSource(landing), key=["id"]).rows == 0
+    with pytest.raises(ConfigError, match=f"{next(iter(columns))} is"):
+        ingest(tmp_path / "t", FileSource(landing), **columns)
+
+
+def test_ingest_refuses_path_instead_of_source(landing: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not a source") as error:
+        ingest(tmp_path / "t", str(landing), key="id")  # type: ignore[arg-type]
+    assert "FileSource" in str(error.value.hint)
+
+
+def test_file_source_names_wrong_size(landing: Path) -> None:
+    with pytest.raises(ConfigError, match="max_bytes is 'lots'"):
+        FileSource(landing, max_bytes="lots")

@@ -188,3 +188,12 @@ def test_sql_source_reads_postgres(tmp_path: Path) -> None:
             assert rows[0]["tags"] == ["a", "b"]
             assert str(rows[0]["price"]) == "1.50"
             assert {row["changed"] for row in rows} == {at, at + step}
+
+
+def test_sql_source_refuses_checkpoint_of_another_column(
+    db: sqlite3.Connection, url: str, tmp_path: Path
+) -> None:
+    add(db, (1, "z", 1), (2, "y", 2))
+    ingest(tmp_path / "t", SqlSource(url, "rides", "v"), key="id")
+    with pytest.raises(ConfigError, match="another source, sql:rides by v"):
+        ingest(tmp_path / "t", SqlSource(url, "rides", "n"))

@@ -56,7 +56,7 @@ def find_table(name: str | os.PathLike[str]) -> NamedTable:
     try:
         settings = settings_of(catalog)
     except ConfigError as error:
-        error.hint = f"{error.hint} Write a directory as ./{text}."
+        error.hint = f"{error.hint} Write a directory as ./{text}.".strip()
         raise
     return NamedTable(settings, settings.connect(), database, table)
 

@@ -59,7 +59,8 @@ def top(
     from pyhudi.api.stream import parse_interval  # noqa: PLC0415 - help does not need it
     from pyhudi.api.table_watch import TableWatch  # noqa: PLC0415 - as above
 
-    seconds = parse_interval(number_or_text(interval) or "", "--interval")
+    number = number_or_text(interval)
+    seconds = parse_interval(interval if number is None else number, "--interval")
     clock = SystemClock()
     watches = [TableWatch(t, partial(_open, call, t), clock, commits=commits) for t in tables]
     if once or call.out.json or not sys.stdout.isatty():

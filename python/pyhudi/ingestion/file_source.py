@@ -70,7 +70,7 @@ class FileSource:
         """Raise `ConfigError` for a wrong argument."""
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"format is {self.format!r}", hint=f"It is one of {FORMATS}.")
-        if parse_memory_size(self.max_bytes) < 1 or self.late_seconds < 0:
+        if parse_memory_size(self.max_bytes, "max_bytes") < 1 or self.late_seconds < 0:
             raise ConfigError("max_bytes must be at least 1, and late_seconds at least 0")
         if "://" not in os.fspath(self.path) and not Path(self.path).expanduser().is_dir():
             raise ConfigError(f"{os.fspath(self.path)} is not a directory")
@@ -140,8 +140,7 @@ class FileSource:
         except ValueError as error:
             raise ConfigError(
                 f"the checkpoint {position.checkpoint!r} is not a modification time of files",
-                hint="The table has the checkpoint of another source. Pass checkpoint=, a time in "
-                "milliseconds since 1970.",
+                hint="Pass checkpoint=, a time in milliseconds since 1970.",
             ) from error
         text = position.entries.get(LATEST_FILES)
         if text is None:
@@ -163,7 +162,7 @@ class FileSource:
     def _first_files(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the first files up to the maximum size, and all of the last one's time."""
         chosen: list[Entry] = []
-        size, max_bytes = 0, parse_memory_size(self.max_bytes)
+        size, max_bytes = 0, parse_memory_size(self.max_bytes, "max_bytes")
         for entry in sorted(entries, key=lambda each: (each.modified_ms, each.path)):
             is_later = not chosen or entry.modified_ms > chosen[-1].modified_ms
             if chosen and is_later and size + entry.size > max_bytes:

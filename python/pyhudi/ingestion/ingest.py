@@ -65,6 +65,24 @@ class NewTable:
     version: int
     index: str | None
 
+    def check(self, table: HudiTable) -> None:
+        """Raise `ConfigError` if an existing table has other key, partition or ordering columns."""
+        config = table.config
+        stored = {
+            "key": config.record_key_fields,
+            "partition_by": config.partition_fields,
+            "order_by": config.ordering_fields,
+        }
+        for name, columns in stored.items():
+            argument: str | Sequence[str] | None = getattr(self, name)
+            passed = [argument] if isinstance(argument, str) else argument
+            # `city:simple` names the column and its key generator.
+            if passed is not None and [each.partition(":")[0] for each in passed] != [*columns]:
+                raise ConfigError(
+                    f"{name} is {argument!r}, and {table.uri} has {', '.join(columns) or 'none'}",
+                    hint=f"Leave out {name}: an existing table keeps its columns.",
+                )
+
 
 @arg.check_arguments(
     key=arg.check_ordered_names,
@@ -145,6 +163,11 @@ def ingest(
         AfterCommitError: the batch is committed; a later step failed.
         StorageError: the storage or the source fails.
     """
+    if not hasattr(source, "fetch"):
+        raise ConfigError(
+            f"{source!r} is not a source",
+            hint="Pass pyhudi.FileSource(directory), pyhudi.SqlSource or pyhudi.KafkaSource.",
+        )
     if operation not in get_args(Operation):
         raise ConfigError(
             f"operation is {operation!r}", hint=f"It is one of {get_args(Operation)}."
@@ -210,7 +233,7 @@ class _Run:
 
     def _load_table(self) -> None:
         if self.table is not None:
-            self.table.refresh()
+            self.new.check(self.table.refresh())
             return
         try:
             self.table = open_table(
@@ -219,6 +242,7 @@ class _Run:
                 options=self.options,
                 engine=self.engine,
             )
+            self.new.check(self.table)
         except TableNotFound:
             if self.new.key is None and self.operation == "upsert":
                 raise missing_key("key='id'", "operation='insert'") from None

@@ -204,8 +204,7 @@ def read_checkpoint(topic: str, checkpoint: str | None) -> dict[int, int]:
     if not _CHECKPOINT.fullmatch(checkpoint) or checkpoint.split(",")[0] != topic:
         raise ConfigError(
             f"the checkpoint {checkpoint!r} is not one of the topic {topic}",
-            hint="The table has the checkpoint of another source. Pass checkpoint=, such as "
-            f"'{topic},0:0,1:0', the next offset of each partition.",
+            hint=f"Pass checkpoint=, such as '{topic},0:0,1:0', the next offset of each partition.",
         )
     pairs = (pair.split(":") for pair in checkpoint.split(",")[1:])
     return {int(partition): int(offset) for partition, offset in pairs}

@@ -61,7 +61,7 @@ class SqlSource:
     @property
     def name(self) -> str:
         """The source's name, by which commits tell whether they have its checkpoint."""
-        return f"sql:{self.query}"
+        return f"sql:{self.query} by {self.column}"
 
     def fetch(self, position: Position, columns: pa.Schema | None) -> SourceBatch | None:
         """Return the rows with the next larger values; None without new rows.

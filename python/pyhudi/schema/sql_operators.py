@@ -183,9 +183,12 @@ def _check_number(side: Operand, what: str) -> None:
     else:
         is_valid, formatted = not isinstance(side.value, (str, bool)), repr(side.value)
     if not is_valid:
+        is_time = isinstance(side, Value) and at.is_temporal(side.data_type)
         raise SchemaMismatch(
             f"{what}: cannot compute {formatted}: it is not a number",
-            hint="Use CAST(x AS DOUBLE) or CAST(x AS BIGINT).",
+            hint="Use x + INTERVAL '1 day'."
+            if is_time
+            else "Use CAST(x AS DOUBLE) or CAST(x AS BIGINT).",
         )
 
 
