@@ -84,4 +84,11 @@ def test_check_arguments_knows_all_annotations_of_public_methods() -> None:
             for name, parameter in signature.parameters.items()
             if name not in checks and parameter.annotation is not inspect.Parameter.empty
         }
-    assert unchecked <= {"Any", "Merger", "Moment", "float | str", "str | pc.Expression"}
+    # Their functions pass checks of their own.
+    own = {
+        "PartitionBy",
+        "Validator",
+        "str | ColumnTransform",
+        "str | os.PathLike[str] | HudiTable",
+    }
+    assert unchecked <= {"Any", "Merger", "Moment", "float | str", "str | pc.Expression", *own}

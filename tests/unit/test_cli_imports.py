@@ -46,13 +46,13 @@ def test_inspecting_imports_no_slow_library(command: str, table: str) -> None:
     # Before release 18, pyarrow needs numpy.
     allowed = {"numpy"} if int(pa.__version__.split(".")[0]) < 18 else set()
     assert not modules & (set(SLOW) - allowed)
-    assert own(modules) <= 96
+    assert own(modules) <= 98
 
 
 def test_help_imports_neither_pyarrow_nor_tables() -> None:
     modules = imports(COMMAND + MODULES, "--help")
     assert not modules & {"pyarrow", "numpy", "pyhudi.api.table"}
-    assert own(modules) <= 26
+    assert own(modules) <= 27
 
 
 def test_open_table_imports_no_slow_library(table: str) -> None:
@@ -61,7 +61,7 @@ def test_open_table_imports_no_slow_library(table: str) -> None:
     )
     modules = imports(code, table)
     assert not modules & (set(SLOW) - {"numpy"})
-    assert own(modules) <= 76
+    assert own(modules) <= 78
 
 
 def test_application_has_all_commands() -> None:

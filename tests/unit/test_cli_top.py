@@ -116,7 +116,8 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self.settings = termios.tcgetattr(self._master)
         environment = {**os.environ, "TERM": "xterm-256color"}
-        environment.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):
+            environment.pop(name, None)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pyhudi", "top", *arguments],
             stdin=slave,

@@ -87,9 +87,10 @@ class TestAvro:
         assert record is not None
         assert record["partitionToReplaceFileIds"] == {"p": ["f-0"]}
 
-    def test_sync_marker_comes_from_the_clock(self) -> None:
+    def test_sync_marker_has_checksum_and_bytes_from_the_clock(self) -> None:
         data = METADATA.to_avro(StillClock())
-        assert data.endswith(uuid.UUID(StillClock().uuid()).bytes)
+        assert data[-16:-12] == b"PYCR"
+        assert data.endswith(uuid.UUID(StillClock().uuid()).bytes[8:])
         assert data == METADATA.to_avro(StillClock())
 
     def test_fields_without_a_place_in_avro_are_left_out(self) -> None:
@@ -179,7 +180,12 @@ def test_commit_metadata_of_hudi_round_trips_byte_for_byte(name: str, golden: Go
             path = instant.file_name
             assert CommitMetadata.from_record(serde.decode(again, path) or {}) == metadata
         else:
-            assert again == data
+            assert _without_marker(again) == _without_marker(data)
+
+
+def _without_marker(data: bytes) -> bytes:
+    """Return an Avro container without its sync marker, which has a checksum if pyhudi wrote it."""
+    return data.replace(data[-16:], bytes(16)) if data.startswith(b"Obj\x01") else data
 
 
 @pytest.mark.parametrize("name", ["v9_mor_failed_rolled_back", "v6_mor_failed_rolled_back"])
@@ -194,4 +200,5 @@ def test_rollbacks_that_hudi_wrote_are_written_again(name: str, golden: GoldenTa
             (completed, timeline.read(instant), "HoodieRollbackMetadata"),
         ):
             data = storage.read(config.layout.path(file_name))
-            assert serde.encode_container(kind, record or {}, _Marker(data)) == data
+            again = serde.encode_container(kind, record or {}, _Marker(data))
+            assert _without_marker(again) == _without_marker(data)

@@ -366,6 +366,7 @@ _BY_ANNOTATION: dict[str, Check] = {
     "Catalog": catalog,
     "CreateMode": text,
     "Engine": engine,
+    "Expressions": by_name,
     "HollowCommits": text,
     "MemorySize": memory_size,
     "Metric": text,
