@@ -37,4 +37,4 @@ def test_writers_next_to_services_are_serializable(
     said = [attempt.said for history in histories for attempt in history.attempts]
     assert ONE or said.count("done") > len(said) // 2
     names = {"cleaning", "archiving", *(["compaction"] if kind.type == "mor" else [])}
-    assert ONE or all(due[name] > len(histories) // 5 for name in names), due
+    assert ONE or all(due[name] > len(histories) // 10 for name in names), due
