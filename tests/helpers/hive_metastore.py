@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.helpers.java_server import JavaServer, free_port
+from tests.helpers.java_server import JavaServer, free_port, pyspark_jars
 
 TIMEOUT_S = 6
 _MAIN = Path(__file__).with_name("HiveMetastore.java")
@@ -78,7 +78,13 @@ class HiveMetastore:
         """Begins the process."""
         folders = (f"-Dhive.log.dir={self._folder}", f"-Dderby.system.home={self._folder}")
         self._server = JavaServer(
-            self._folder, self.port, str(self._folder), *folders, str(_MAIN), "-p", str(self.port)
+            self._folder,
+            self.port,
+            f"{self._folder}:{pyspark_jars()}",
+            *folders,
+            str(_MAIN),
+            "-p",
+            str(self.port),
         )
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A server in a JVM on this machine, of the jars that come with the oracle's PySpark."""
+"""A server in a JVM on this machine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ def free_port() -> int:
         return port
 
 
+def pyspark_jars() -> str:
+    """The class path of the jars that come with the oracle's PySpark."""
+    (jars,) = (oracle_home() / "venv").glob("lib/python*/site-packages/pyspark/jars")
+    return f"{jars}/*"
+
+
 class JavaServer:
     """The server's process, from its answering on the port to `close`."""
 
     def __init__(self, folder: Path, port: int, classes: str, *command: str) -> None:
-        """folder: of its log. classes: where they are searched before the jars."""
-        (jars,) = (oracle_home() / "venv").glob("lib/python*/site-packages/pyspark/jars")
+        """folder: of its log. classes: the class path."""
         self._port = port
         self._log = (folder / "server.log").open("ab")
         self._process = subprocess.Popen(
-            ["java", "-Xmx256m", "-cp", f"{classes}:{jars}/*", *command],
+            ["java", "-Xmx256m", "-cp", classes, *command],
             stdout=self._log,
             stderr=subprocess.STDOUT,
             cwd=folder,

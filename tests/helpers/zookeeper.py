@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.helpers.java_server import JavaServer, free_port
+from tests.helpers.java_server import JavaServer, free_port, pyspark_jars
 
 _MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
@@ -21,7 +21,9 @@ class ZooKeeperServer:
             f"dataDir={folder / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
             "tickTime=500\nadmin.enableServer=false\n"
         )
-        self._server = JavaServer(folder, self.port, str(folder), _MAIN, str(settings))
+        self._server = JavaServer(
+            folder, self.port, f"{folder}:{pyspark_jars()}", _MAIN, str(settings)
+        )
 
     @property
     def hosts(self) -> str:

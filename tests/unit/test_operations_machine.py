@@ -137,8 +137,7 @@ class OperationsMachine(RuleBasedStateMachine):
         after.apply(operation)
         handle, failure = failing_table(self.table, change, lost_response=lost_response)
         try:
-            with allow_refusals() if isinstance(operation, Cluster) else nullcontext():
-                operation.run(handle)
+            run_operation(operation, handle)
         except StorageError:
             assert failure.has_failed
             try:
@@ -342,10 +341,8 @@ class OperationsMachine(RuleBasedStateMachine):
             assert_matches(self.table, self.model)
 
     def _run(self, operation: Operation) -> None:
-        # A secondary index excludes what replaces file groups.
-        with allow_refusals() if isinstance(operation, Cluster) else nullcontext():
-            operation.run(self.table)
-            self.model.apply(operation)
+        run_operation(operation, self.table)
+        self.model.apply(operation)
 
     def _new_handle(self) -> HudiTable:
         return HudiTable(self.table.storage, self.table.engine, self.table.options)
@@ -376,6 +373,12 @@ def allow_refusals() -> Iterator[None]:
         warnings.simplefilter("ignore")
         with suppress(ConfigError, UnsupportedTableFeature, CommitConflict):
             yield
+
+
+def run_operation(operation: Operation, table: HudiTable) -> None:
+    """Run an operation. A secondary index excludes clustering, which replaces file groups."""
+    with allow_refusals() if isinstance(operation, Cluster) else nullcontext():
+        operation.run(table)
 
 
 OperationsMachine.TestCase.settings = settings(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
 import subprocess
-import time
 from pathlib import Path
 
-from tests.helpers.java_server import free_port
+from tests.helpers.java_server import JavaServer, free_port
 
 _HOME = Path(os.environ.get("PYHUDI_KAFKA_HOME") or Path.home() / ".cache" / "pyhudi-kafka")
 _HERE = Path(__file__).parent
@@ -37,34 +35,15 @@ class KafkaServer:
         }
         properties = folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        java = ("java", "-Xmx256m", "-cp", f"{_jars()}/*")
-        tool = (*java, "kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(properties))
+        classes = f"{_jars()}/*"
+        tool = ["java", "-cp", classes, "kafka.tools.StorageTool", "format", "-t", _CLUSTER]
+        tool += ["-c", str(properties)]
         subprocess.run(tool, check=True, capture_output=True, cwd=folder)
-        self._log = (folder / "server.log").open("wb")
-        self._process = subprocess.Popen(
-            (*java, "kafka.Kafka", str(properties)),
-            cwd=folder,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
-        self._wait(port)
-
-    def _wait(self, port: int) -> None:
-        for _ in range(600):
-            with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            if self._process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.close()
-        raise RuntimeError(Path(self._log.name).read_text())
+        self._server = JavaServer(folder, port, classes, "kafka.Kafka", str(properties))
 
     def close(self) -> None:
         """Ends it."""
-        self._process.kill()
-        self._process.wait()
-        self._log.close()
+        self._server.close()
 
 
 def _jars() -> Path:
