@@ -75,7 +75,7 @@ impl Model for Setup {
             Property::always("readers see prefixes", |_, state: &State| !state.bad_read),
             Property::always(
                 "the metadata table agrees with the files",
-                |_, state: &State| has_right_metadata(state),
+                |setup, state: &State| has_right_metadata(setup, state),
             ),
             Property::always(
                 "a retained snapshot has its files",
@@ -94,7 +94,7 @@ fn style(setup: &Setup) -> Style {
 
 /// The row of the key, and the number of file groups that have it.
 fn read(setup: &Setup, state: &State) -> (Set, usize) {
-    let (table, view) = (&state.table, state.table.view());
+    let (table, view) = (&state.table, state.table.view(setup.rules));
     let slices = table.slices(view, table.committed_files(view), style(setup));
     (
         slices.iter().fold(0, |row, slice| row | slice.row),
@@ -115,7 +115,7 @@ fn cleaned(state: &State) -> Set {
 }
 
 /// Each commit has its delta commit, and the files that it names.
-fn has_right_metadata(state: &State) -> bool {
+fn has_right_metadata(setup: &Setup, state: &State) -> bool {
     let (table, cleaned) = (&state.table, cleaned(state));
     let is_right = |i: &Instant| {
         let files = members(i.files & !cleaned).all(|n| table.files[n].exists);
@@ -126,7 +126,7 @@ fn has_right_metadata(state: &State) -> bool {
         .iter()
         .filter(|i| i.is_completed() && !i.late);
     let mut checked = committed.filter(|i| i.action != Action::Rollback);
-    let listed = table.committed_files(table.view());
+    let listed = table.committed_files(table.view(setup.rules));
     checked.all(is_right)
         && (table.has_zombies()
             || members(listed)
@@ -139,7 +139,7 @@ fn has_retained_files(setup: &Setup, state: &State) -> bool {
     if table.has_zombies() {
         return true;
     }
-    let view = table.view();
+    let view = table.view(setup.rules);
     let earliest = table
         .instants
         .iter()
@@ -196,6 +196,11 @@ pub fn setups() -> Vec<Setup> {
     };
     vec![
         base.clone(),
+        Setup {
+            name: "first_writes",
+            history: 0,
+            ..base.clone()
+        },
         Setup {
             name: "updates",
             is_empty: false,

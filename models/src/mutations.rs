@@ -30,6 +30,8 @@ pub const MUTATIONS: &[Mutation<'static>] = &[
     mutation("staleness", "writes", 1),
     mutation("revoke_zombies", "updates", 1),
     mutation("look_again", "writes", 1),
+    mutation("rolled_back_writes", "first_writes", 1),
+    mutation("early_instants", "first_writes", 1),
     mutation("delta_first", "writes", 0),
     mutation("retention", "cleaning", 0),
     mutation("slices_by_completion", "compaction", 0),

@@ -54,12 +54,16 @@ rules! {
     planned_services,
     /// A listing counts only if no clean has removed files of the snapshot since it was loaded.
     staleness,
+    /// Nor if a write of an instant older than the snapshot's start has appeared since.
+    early_instants,
     /// A zombie commit is revoked before anybody plans on it.
     revoke_zombies,
     /// A commit whose files another executor of its plan has removed is a zombie commit.
     missing_files,
     /// A writer checks its lock and heartbeat again after it has published.
     look_again,
+    /// Files of a write that a rollback names do not count, though older than the timeline's start.
+    rolled_back_writes,
     /// A rollback looks for the completed file once more after it was requested.
     rollback_looks_again,
     /// A rollback includes the delta commit of the metadata table.

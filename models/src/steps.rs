@@ -267,11 +267,17 @@ impl<'a> Turn<'a> {
         let lost = table
             .instants_of(view.completed)
             .any(|(_, i)| i.is_commit() && !i.is_completed());
-        let known = view.completed | view.pending;
-        lost || table.instants.iter().enumerate().any(|(n, i)| {
-            let runs = i.action == Action::Clean && (i.inflight || i.is_completed());
-            runs && known & one(n) == 0 && i.retains > counted
-        })
+        let known = view.completed | view.pending | view.rolled_back;
+        let current = table.view(self.rules);
+        let appeared = (current.completed | current.pending | current.rolled_back) & !known;
+        let is_old = |i: &Instant| i.action == Action::Write && i.time < view.start;
+        let early =
+            self.rules.early_instants && table.instants_of(appeared).any(|(_, i)| is_old(i));
+        lost || early
+            || table.instants.iter().enumerate().any(|(n, i)| {
+                let runs = i.action == Action::Clean && (i.inflight || i.is_completed());
+                runs && known & one(n) == 0 && i.retains > counted
+            })
     }
 
     /// The pending services of an action on the timeline.
@@ -561,7 +567,7 @@ impl<'a> Turn<'a> {
             return Moved;
         }
         let table = &self.state.table;
-        self.party.view = table.view();
+        self.party.view = table.view(self.rules);
         if is_reader {
             self.party.expected = (!table.has_zombies()).then(|| table.committed_writes());
         }
@@ -572,6 +578,11 @@ impl<'a> Turn<'a> {
         let slices = self.list(self.party.view);
         self.party.has_doubles = slices.len() > 1;
         self.party.slice = slices.first().copied();
+        if let Some(slice) = &mut self.party.slice
+            && self.setup.roles[self.p] == Role::Reader
+        {
+            slice.files = slices.iter().fold(0, |all, one| all | one.files);
+        }
         let group = self
             .party
             .slice
@@ -613,7 +624,7 @@ impl<'a> Turn<'a> {
             Program::Write if !self.planned_commits_exist() => Conflict,
             Program::Write | Program::Clean => Continue,
             _ => {
-                self.party.view = self.state.table.view();
+                self.party.view = self.state.table.view(self.rules);
                 Continue
             }
         }
@@ -722,7 +733,7 @@ impl<'a> Turn<'a> {
         if !is_own || !self.is_alive() || !self.planned_commits_exist() {
             return Conflict;
         }
-        let new = table.view().completed & !view.completed;
+        let new = table.view(self.rules).completed & !view.completed;
         let concurrent: Vec<&Instant> = table
             .instants_of(new)
             .map(|(_, i)| i)
@@ -754,7 +765,7 @@ impl<'a> Turn<'a> {
         if self.rules.file_group_check && concurrent.iter().any(is_changed) {
             return Conflict;
         }
-        let planned = table.view().pending & !view.pending;
+        let planned = table.view(self.rules).pending & !view.pending;
         if self.rules.planned_services && group & self.groups_of_clusterings(planned) != 0 {
             return Conflict;
         }
@@ -1066,7 +1077,7 @@ impl<'a> Turn<'a> {
 
     fn plan_clean_again(&mut self) -> Next {
         let (table, view) = (&self.state.table, self.party.view);
-        let current = table.view();
+        let current = table.view(self.rules);
         let is_gone = |(_, i): (usize, &Instant)| i.is_commit() && !i.is_completed();
         let is_revoked = table.instants_of(view.completed).any(is_gone);
         let new = (current.completed | current.pending) & !(view.completed | view.pending);
@@ -1090,7 +1101,7 @@ impl<'a> Turn<'a> {
     }
 
     fn choose_archived(&mut self) -> Next {
-        let (table, view) = (&self.state.table, self.state.table.view());
+        let (table, view) = (&self.state.table, self.state.table.view(self.rules));
         let mut commits: Vec<(u8, usize)> = table
             .instants_of(view.completed)
             .filter(|(_, i)| i.is_commit())
@@ -1135,7 +1146,7 @@ impl<'a> Turn<'a> {
 
     fn remove_leftovers(&mut self) {
         let table = &self.state.table;
-        let active = table.instants_of(table.view().completed & !self.party.chosen);
+        let active = table.instants_of(table.view(self.rules).completed & !self.party.chosen);
         let start = active
             .filter(|(_, i)| i.is_commit())
             .map(|(_, i)| i.time)

@@ -3,6 +3,8 @@
 //! The table has one key. A row's value is the set of writes that have changed it, so a lost write is
 //! a missing bit and a duplicate key is a second file group.
 
+use crate::rules::Rules;
+
 /// A set of small numbers: instants, files or writes.
 pub type Set = u64;
 
@@ -130,8 +132,11 @@ pub struct View {
     pub completed: Set,
     /// Its requested and inflight instants.
     pub pending: Set,
-    /// The time before which all that is not pending counts as committed, since it is archived.
+    /// The time before which all that is neither pending nor rolled back counts as committed, since
+    /// it is archived.
     pub start: u8,
+    /// The writes that its rollbacks name.
+    pub rolled_back: Set,
 }
 
 /// A file slice: a base file and the log files after it.
@@ -166,12 +171,19 @@ impl Table {
     }
 
     /// Load the timeline.
-    pub fn view(&self) -> View {
+    pub fn view(&self, rules: Rules) -> View {
         let mut view = View {
             completed: self.select(|i| i.is_completed() && !i.archived),
             pending: self.select(Instant::is_pending),
             start: 0,
+            rolled_back: 0,
         };
+        if rules.rolled_back_writes {
+            let completed = self.instants_of(view.completed);
+            let rollbacks = completed.filter(|(_, i)| i.action == Action::Rollback);
+            let targets = rollbacks.fold(0, |all, (_, i)| all | i.plan);
+            view.rolled_back = targets & self.select(|i| i.action == Action::Write);
+        }
         let active = self
             .instants_of(view.completed | view.pending)
             .filter(|(n, i)| i.is_commit() && (view.completed & one(*n) != 0 || i.is_service()));
@@ -181,7 +193,8 @@ impl Table {
 
     /// Whether the files of an instant count as committed.
     fn is_committed(&self, view: View, n: usize) -> bool {
-        let is_old = self.instants[n].time < view.start && view.pending & one(n) == 0;
+        let is_old =
+            self.instants[n].time < view.start && (view.pending | view.rolled_back) & one(n) == 0;
         self.instants[n].is_commit() && (view.completed & one(n) != 0 || is_old)
     }
 

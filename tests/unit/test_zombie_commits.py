@@ -25,7 +25,7 @@ from pyhudi.config.actions import COMPACTION, ROLLBACK
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.extra_metadata import with_commit_id
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict, StorageError
+from pyhudi.errors import CommitConflict, HistoryUnavailable, StorageError
 from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.slices import markers, write_base
 from pyhudi.storage.storage import Storage
@@ -155,6 +155,65 @@ def test_file_after_rollback_is_not_read(base: Path, tmp_path: Path) -> None:
     pyhudi.open_table(base).upsert(rows([0], 9))
     assert not file.exists()
     assert found(base) == {**BEFORE, "k0": 9}
+
+
+@pytest.mark.parametrize(("version", "kind"), TABLES)
+def test_file_of_first_writer_after_its_rollback_is_not_read(
+    tmp_path: Path, version: int, kind: Literal["cow", "mor"]
+) -> None:
+    """The model of the protocol found this: it is older than the timeline, as if archived."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(base, rows([0], 0).schema, key="id", type=kind, version=version)
+    table.upsert(rows([0, 1], 1))
+    (late,) = base.glob("*.parquet")
+    shutil.copy(late, tmp_path / "kept")
+    table.rollback(table.refresh().state.timeline.commits[0].requested)
+    table.upsert(rows([0, 2], 2))
+    shutil.copy(tmp_path / "kept", late)
+    wanted = {"k0": 2, "k2": 2}
+    assert found(base) == wanted
+    pyhudi.open_table(base).upsert(rows([1], 3))
+    assert found(base) == {**wanted, "k1": 3}
+
+
+@pytest.mark.parametrize(("version", "kind"), TABLES)
+def test_first_write_requested_after_stall_is_not_read(
+    tmp_path: Path,
+    version: int,
+    kind: Literal["cow", "mor"],
+    clock: StandingClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A handle that was opened before the request takes its instant for an archived one."""
+    base, options = tmp_path / "t", {"hoodie.metadata.enable": "false"}
+    pyhudi.create_table(
+        base, rows([0], 0).schema, key="id", type=kind, version=version, options=options
+    )
+    request, opened = PendingInstant.request, []
+    storage = CrashingStorage(str(base))
+
+    def stalls(pending: PendingInstant, plan: bytes = b"") -> None:
+        monkeypatch.setattr(PendingInstant, "request", request)
+        clock.stand_still(STAND_MS)
+        pyhudi.open_table(base, options=options).upsert(rows([1], 2))
+        opened.append(pyhudi.open_table(base, options=options))
+        monkeypatch.setattr(Transaction, "_check_before_publish", dies)
+        request(pending, plan)
+
+    def dies(*_: object) -> None:
+        storage.is_dead = True
+        raise Killed
+
+    monkeypatch.setattr(PendingInstant, "request", stalls)
+    with pytest.raises(Killed):
+        upsert.upsert(CrashHandle(storage, options), rows([0], 1))
+    (held,) = opened
+    assert (
+        pyhudi.open_table(base, options=options).to_arrow().to_pylist() == rows([1], 2).to_pylist()
+    )
+    with pytest.raises(HistoryUnavailable, match="a writer that had stalled continued at"):
+        held.to_arrow()
+    assert held.refresh().to_arrow().to_pylist() == rows([1], 2).to_pylist()
 
 
 def test_lock_loss_during_rollback_raises(

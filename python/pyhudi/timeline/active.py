@@ -13,10 +13,13 @@ from typing import Any
 from pyhudi.cached_property import cached_property
 from pyhudi.config.actions import (
     CLUSTERING,
+    COMMIT,
     COMPACTION,
     COMPLETED_ACTION,
+    DELTA_COMMIT,
     LOG_COMPACTION,
     REPLACE_COMMIT,
+    ROLLBACK,
     SAVEPOINT,
     Instant,
     State,
@@ -73,7 +76,8 @@ class Timeline:
         self.commits: tuple[Instant, ...] = index.commits
         """Completed commits, delta commits and replace commits."""
         self._committed = index.committed
-        self._pending_times = index.pending_times
+        self.pending_times = index.pending_times
+        """Requested times of the pending commits, compactions and clusterings."""
         self.first_active: str | None = self.start
         """The timeline's start: anything older that is not pending was committed and archived."""
         self.bound: str | None = None
@@ -223,22 +227,49 @@ class Timeline:
 
         They do if the instant is a completed commit, or is older than the timeline's start and not
         pending, since it then has been archived (`HoodieTimeline.containsOrBeforeTimelineStarts`).
+        A write that a rollback on the timeline names was not archived: it may have written its
+        files after the rollback. Hudi 1.2.0 reads them in a table whose first commits are not
+        archived yet.
+
         Raises `UnsupportedTableFeature` for a commit that was archived past an older one with a
         savepoint.
         """
         if requested in self._committed:
             return True
-        if requested in self._pending_times or self.first_active is None:
+        if requested in self.pending_times or self.first_active is None:
             return False
         if self.bound is not None and requested > self.bound:
             return False
         if self.is_before_start(requested):
-            return True
+            return requested not in self.rolled_back_writes or self._was_archived(requested)
         self._check_in_no_hole(requested)
         # An instant that is not on the timeline was a failed write, or was moved to the other
         # layout.
         self.check_whole()
         return False
+
+    @cached_property
+    def rolled_back_writes(self) -> frozenset[str]:
+        """Writes that its rollbacks name. Services do not count: they rerun at their instant."""
+        cache, uri = self._storage.cache, self._storage.uri
+        rollbacks = self.uncut.filter_completed(ROLLBACK)
+        keys = {rollback: (uri, f"{self.path(rollback)}#writes") for rollback in rollbacks}
+        writes = {rollback: cache.get(key) for rollback, key in keys.items()}
+        unread = [rollback for rollback, cached in writes.items() if cached is None]
+        with self._storage.prefetch(files=[self.path(rollback) for rollback in unread]):
+            for rollback in unread:
+                writes[rollback] = self._writes_of(rollback)
+                cache.put(keys[rollback], writes[rollback], weight=1)
+        return frozenset().union(*writes.values())
+
+    def _writes_of(self, rollback: Instant) -> frozenset[str]:
+        targets = (self.read(rollback) or {}).get("instantsRollback") or ()
+        writes = (COMMIT, DELTA_COMMIT)
+        return frozenset(target["commitTime"] for target in targets if target["action"] in writes)
+
+    def _was_archived(self, requested: str) -> bool:
+        actions = (COMMIT, DELTA_COMMIT)
+        return any(self.archive.find(requested, action) is not None for action in actions)
 
     def _check_in_no_hole(self, requested: str) -> None:
         """Raise `UnsupportedTableFeature` for a commit that was archived past one with a savepoint.
@@ -296,7 +327,7 @@ class Timeline:
         Archiving stops at the oldest pending instant, so a pending write before the timeline's
         start moves the boundary down.
         """
-        times = [*self._pending_times, *([self.first_active] if self.first_active else [])]
+        times = [*self.pending_times, *([self.first_active] if self.first_active else [])]
         return min(times, default=None)
 
     def completion_time(self, requested: str) -> str | None:

@@ -91,6 +91,7 @@ _CLUSTERING = {
 _CLEANED = _MapOf(_PARTITION, {"successDeleteFiles": [_FILE], "deletePathPatterns": [_TEXT]})
 _ROLLED_BACK = {
     "commitsRollback": [_TEXT],
+    "instantsRollback": [{"commitTime": _TEXT, "action": _TEXT}],
     "partitionMetadata": _MapOf(
         _PARTITION,
         {

@@ -68,6 +68,13 @@ def check_snapshot_readable(opened: Timeline, current: Timeline) -> None:
             "rolled back, or the table was recreated, upgraded or downgraded",
             hint=_AGAIN,
         )
+    early = next(_early_writes(opened, current), None)
+    if early is not None:
+        raise HistoryUnavailable(
+            f"after you opened the table, a writer that had stalled continued at {early}, which is "
+            "older than the timeline, so the snapshot may contain its files",
+            hint=_AGAIN,
+        )
     until = opened.bound or (opened.last_commit.requested if opened.last_commit else None)
     if until is None:
         return
@@ -100,6 +107,24 @@ def _newly_completed(opened: Timeline, current: Timeline) -> Iterator[str]:
             instant = current.archive.find(time, action)
         if instant is not None and instant.is_completed:
             yield time
+
+
+def _early_writes(opened: Timeline, current: Timeline) -> Iterator[str]:
+    """Yield the times of writes that are new although older than the start of the timeline.
+
+    Their writer lost the lock just before it requested them. Their files count as archived on the
+    timeline that was opened.
+    """
+    known, start = opened.uncut, opened.first_active or ""
+    for instant in current.instants:
+        if instant.requested >= start:
+            break
+        is_known = known.find(instant.requested, instant.action) is not None
+        if instant.completed_action in COMMIT_ACTIONS and not is_known:
+            yield instant.requested
+    for requested in current.rolled_back_writes - known.rolled_back_writes:
+        if requested < start and requested not in known.pending_times:
+            yield requested
 
 
 def _later_cleans(
