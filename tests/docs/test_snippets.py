@@ -45,3 +45,5 @@ def test_assert_output_compares_all_but_times() -> None:
     assert_output("commit 20261129003343473\n1 row\n", "commit 20260101000000000\n1 row\n")
     with pytest.raises(AssertionError, match="the page shows"):
         assert_output("commit 20261129003343473\n2 rows\n", "commit 20260101000000000\n1 row\n")
+    with pytest.raises(AssertionError, match="the page shows"):
+        assert_output("id  fare\nt1  6.5\n", "id  fare\nt1   6.5\n")

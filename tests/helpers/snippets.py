@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
 
 _BLOCK = re.compile(
@@ -44,7 +44,7 @@ class Snippet:
 def assert_output(printed: str, shown: str) -> None:
     """Compare output with a page, where `...` stands for any text and times for any times."""
     want, got = (_TIME.sub("<time>", text).rstrip() for text in (shown, printed))
-    matches = OutputChecker().check_output(want, got, ELLIPSIS | NORMALIZE_WHITESPACE)
+    matches = OutputChecker().check_output(want, got, ELLIPSIS)
     assert matches, f"the page shows\n{want}\nthe code prints\n{got}"
 
 

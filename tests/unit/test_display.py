@@ -295,6 +295,18 @@ def test_show_escapes_terminal_codes() -> None:
     assert lines == ["a\\x1b", "x\\x1b[31my", "\\x9b2J", "one two \\x07\\x7f", "osaka é 東京"]
 
 
+def test_show_aligns_numbers_to_the_right() -> None:
+    fares = pa.array([7.5, 20.0, None])
+    exact = fares.cast(pa.decimal128(5, 2))
+    rows = pa.table({"id": ["a", "b", "c"], "fare": fares, "exact": exact})
+    assert repr(pyhudi.show(rows)).splitlines() == [
+        "id  fare  exact",
+        "a    7.5   7.50",
+        "b   20.0  20.00",
+        "c",
+    ]
+
+
 def test_show_accepts_any_arrow_stream(changed: HudiTable) -> None:
     for rows in (changed, changed.scan(), changed.scan().to_arrow(), changed.scan().to_reader()):
         shown = pyhudi.show(rows, 3)

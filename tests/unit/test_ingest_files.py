@@ -355,6 +355,25 @@ def test_ingest_command_ends_after_commit(number: int, landing: Path, tmp_path: 
     assert (process.returncode, out) == (0, "1 row in 1 commit\n")
 
 
+def test_ingest_command_without_interval_reports_interruption(
+    landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script must not take the ingestion for complete."""
+    for at, name in enumerate(("a.json", "b.json")):
+        land(landing, name, [{"id": at}], T0 + at)
+
+    def interrupt(event: pyhudi.events.Event) -> None:
+        if isinstance(event, pyhudi.events.Commit):
+            signal.raise_signal(signal.SIGINT)
+
+    command = ["ingest", "files", str(tmp_path / "t"), str(landing), "-k", "id", "--max-bytes", "1"]
+    with pyhudi.events.listen(interrupt):
+        assert main(command) == 130
+    assert capsys.readouterr().out == "1 row in 1 commit\n"
+    assert main(command) == 0
+    assert len(rows_of(tmp_path / "t")) == 2
+
+
 def test_ingest_command_prints_result(
     landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

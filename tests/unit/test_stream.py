@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -488,6 +489,18 @@ def test_stream_tries_again_after_an_exception(
                 with pytest.raises(type(error)):
                     next(stream)
         assert ids(next(stream)) == [name]
+
+
+def test_stream_goes_on_after_interruption_of_a_wait(tmp_path: Path) -> None:
+    table = ROWS.make(tmp_path / "t")
+    stream = table.stream("latest", poll="1s")
+    interruption = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    interruption.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    interruption.join()
+    table.upsert(ROWS.rows(["b"]))
+    assert ids(next(stream)) == ["b"]
 
 
 def test_stream_arguments_are_checked(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,16 +75,34 @@ Partitions = Annotated[
 ]
 Schedule = Annotated[bool, typer.Option(help="Plan the work that is due.")]
 Execute = Annotated[bool, typer.Option(help="Execute pending plans.")]
-CommitId = Annotated[
-    str | None,
-    typer.Option("--commit-id", help="Id of the commit: a second run with it writes nothing."),
-]
-CommitMetadata = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--commit-metadata", metavar="NAME=VALUE", help="Extra metadata of the commit. Repeatable."
-    ),
-]
+
+
+@dataclass(frozen=True)
+class CommitArguments:
+    """The arguments of all commands that write rows."""
+
+    commit_id: Annotated[
+        str | None,
+        typer.Option("--commit-id", help="Id of the commit: a second run with it writes nothing."),
+    ] = None
+    commit_metadata: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--commit-metadata",
+            metavar="NAME=VALUE",
+            help="Extra metadata of the commit. Repeatable.",
+        ),
+    ] = None
+    memory_limit: Memory = None
+
+    def keywords(self, call: Call) -> dict[str, Any]:
+        """Return the arguments that all methods for writing have."""
+        return {
+            "memory_limit": self.memory_limit,
+            "commit_metadata": parse_pairs(self.commit_metadata, "--commit-metadata") or None,
+            "commit_id": self.commit_id,
+            "progress": call.progress,
+        }
 
 
 class Format(str, Enum):
@@ -196,29 +215,54 @@ class CreateMode(str, Enum):
     overwrite = "overwrite"
 
 
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        "-k",
-        metavar="A,B",
-        help="Record key columns; a new table needs --key or --no-key.",
-    ),
-]
+@dataclass(frozen=True)
+class TableArguments:
+    """The arguments of all commands that may create a table."""
+
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            "-k",
+            metavar="A,B",
+            help="Record key columns; a new table needs --key or --no-key.",
+        ),
+    ] = None
+    partition_by: Annotated[
+        str | None,
+        typer.Option("--partition-by", "-p", metavar="A,B", help="Partition columns."),
+    ] = None
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            "--order-by",
+            metavar="A,B",
+            help="Ordering columns: of rows with the same key, the largest wins.",
+        ),
+    ] = None
+    table_type: Annotated[
+        TableType, typer.Option("--type", help="Table type: copy-on-write or merge-on-read.")
+    ] = TableType.cow
+    version: Annotated[int, typer.Option("--table-version", help="Table version: 6, 8 or 9.")] = 9
+    index: Annotated[
+        str | None,
+        typer.Option("--index", help="Index of writes, such as record_index or bucket."),
+    ] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the arguments that all functions for new tables have."""
+        return {
+            "key": parse_names(self.key),
+            "partition_by": parse_names(self.partition_by),
+            "order_by": parse_names(self.order_by),
+            "type": self.table_type.value,
+            "version": self.version,
+            "index": self.index,
+        }
+
+
 NoKey = Annotated[
     bool, typer.Option("--no-key", help="Create an append-only table with generated keys.")
-]
-PartitionBy = Annotated[
-    str | None,
-    typer.Option("--partition-by", "-p", metavar="A,B", help="Partition columns."),
-]
-OrderBy = Annotated[
-    str | None,
-    typer.Option(
-        "--order-by",
-        metavar="A,B",
-        help="Ordering columns: of rows with the same key, the largest wins.",
-    ),
 ]
 MergeRules = Annotated[
     list[str] | None,
@@ -244,15 +288,6 @@ Generated = Annotated[
         help="A column computed from others, such as 'day=CAST(at AS DATE)'; repeat it for others.",
     ),
 ]
-Type = Annotated[
-    TableType, typer.Option("--type", help="Table type: copy-on-write or merge-on-read.")
-]
-Version = Annotated[int, typer.Option("--table-version", help="Table version: 6, 8 or 9.")]
-Index = Annotated[
-    str | None,
-    typer.Option("--index", help="Index of writes, such as record_index or bucket."),
-]
-
 Mode = Annotated[
     CreateMode,
     typer.Option("--mode", help="If the table exists: fail, keep it if it matches, or replace it."),
@@ -263,14 +298,9 @@ def new_table(
     call: Call,
     location: str,
     columns: pa.Schema,
+    new: TableArguments,
     *,
-    key: str | None,
     no_key: bool,
-    partition_by: str | None,
-    order_by: str | None,
-    table_type: TableType,
-    version: int,
-    index: str | None,
     mode: CreateMode = CreateMode.error,
     merge_rules: Sequence[str] = (),
     constraints: Sequence[str] = (),
@@ -281,19 +311,13 @@ def new_table(
 
     Raises `ArgumentError` without a key, unless `no_key` says so: a key cannot be added later.
     """
-    check_key(key, no_key=no_key)
+    check_key(new.key, no_key=no_key)
     from pyhudi.api.create import create_and_fill  # noqa: PLC0415 - other commands start sooner
 
     return create_and_fill(
         location,
         columns,
         None if fill is None else lambda table, _: fill(table),
-        key=parse_names(key),
-        partition_by=parse_names(partition_by),
-        order_by=parse_names(order_by),
-        type=table_type.value,
-        version=version,
-        index=index,
         mode=mode.value,
         merge_rules=_parse_pairs(
             "--merge-rule", merge_rules, "give each column once, as n=sum", last=True
@@ -309,6 +333,7 @@ def new_table(
         ),
         options=call.options,
         storage_options=call.storage_options,
+        **new.keywords(),
     )
 
 

@@ -10,9 +10,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -40,6 +40,12 @@ _PANEL = "Options of every command"
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     keyword_only = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword_only, default=default, annotation=annotation)
+
+
+def _fields(group: Any) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as parameters."""
+    types = get_type_hints(group, include_extras=True)
+    return [_keyword(field.name, types[field.name], field.default) for field in fields(group)]
 
 
 def _flag(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
@@ -120,8 +126,8 @@ def add_command(
 ) -> None:
     """Add a command, or a group of commands, to an application.
 
-    A command has the options of its own parameters and those of all commands. panel: the heading
-    above it in the help.
+    A command has the options of its own parameters and those of all commands. Each field of a
+    dataclass among its parameters is an option. panel: the heading above it in the help.
     """
     if isinstance(command, Group):
         group = typer.Typer(help=command.help, no_args_is_help=True)
@@ -131,11 +137,25 @@ def add_command(
         return
     work = command
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    groups: dict[str, Any] = {
+        each.name: each.annotation for each in own if is_dataclass(each.annotation)
+    }
+    parameters = [
+        parameter
+        for each in own
+        for parameter in (
+            _fields(groups[each.name])
+            if each.name in groups
+            else [_keyword(each.name, each.annotation, each.default)]
+        )
+    ]
 
     @wraps(work)
     def run(**arguments: Any) -> None:
         shared = {each.name: arguments.pop(each.name) for each in _SHARED}
+        for parameter, group in groups.items():
+            values = {field.name: arguments.pop(field.name) for field in fields(group)}
+            arguments[parameter] = group(**values)
         execute(work, arguments, **shared)
 
     typer_command: Any = run

@@ -15,19 +15,13 @@ import typer
 
 from pyhudi.cli.arguments import (
     Delimiter,
-    Index,
-    Key,
     Location,
     Memory,
-    OrderBy,
-    PartitionBy,
-    TableType,
-    Type,
-    Version,
+    TableArguments,
     parse_names,
     parse_pairs,
 )
-from pyhudi.cli.command import Call, Group
+from pyhudi.cli.command import INTERRUPTED, Call, Group
 from pyhudi.config.formatting import count_text
 
 if TYPE_CHECKING:  # Help needs none of it.
@@ -61,60 +55,71 @@ class MessageFormat(str, Enum):
     debezium_avro = "debezium-avro"
 
 
-Operations = Annotated[Operation, typer.Option("--operation", help="How to write the rows.")]
-Columns = Annotated[
-    str | None,
-    typer.Option("--columns", "-c", metavar="A,B", help="Only these columns of the source."),
-]
-Rename = Annotated[
-    list[str] | None,
-    typer.Option("--rename", metavar="OLD=NEW", help="Rename a column of the source. Repeatable."),
-]
-Interval = Annotated[
-    float | None,
-    typer.Option(
-        "--interval",
-        metavar="SECONDS",
-        help="Run until Ctrl-C or SIGTERM, and look for new data after this pause.",
-    ),
-]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option(
-        "--checkpoint", metavar="POSITION", help="Begin here, not at the table's checkpoint."
-    ),
-]
-BadRecords = Annotated[
-    str | None,
-    typer.Option(
-        "--bad-records", metavar="FOLDER", help="Directory for records that are not rows."
-    ),
-]
-MaxBadRecords = Annotated[
-    int,
-    typer.Option("--max-bad-records", min=0, help="Maximum number of records to leave out."),
-]
-
-
 @dataclass(frozen=True)
-class _Arguments:
-    """The arguments that all sources have."""
+class SourceArguments(TableArguments):
+    """The arguments of all commands that ingest."""
 
-    table: str
-    key: str | None
-    partition_by: str | None
-    order_by: str | None
-    table_type: TableType
-    version: int
-    index: str | None
-    operation: Operation
-    columns: str | None
-    rename: list[str] | None
-    interval: float | None
-    checkpoint: str | None
-    bad_records: str | None
-    max_bad_records: int
-    memory_limit: str | None
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            "-k",
+            metavar="A,B",
+            help="Record key columns of a new table; upserts need them.",
+        ),
+    ] = None
+    operation: Annotated[Operation, typer.Option("--operation", help="How to write the rows.")] = (
+        Operation.upsert
+    )
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", "-c", metavar="A,B", help="Only these columns of the source."),
+    ] = None
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename", metavar="OLD=NEW", help="Rename a column of the source. Repeatable."
+        ),
+    ] = None
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            help="Run until Ctrl-C or SIGTERM, and look for new data after this pause.",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint", metavar="POSITION", help="Begin here, not at the table's checkpoint."
+        ),
+    ] = None
+    bad_records: Annotated[
+        str | None,
+        typer.Option(
+            "--bad-records", metavar="FOLDER", help="Directory for records that are not rows."
+        ),
+    ] = None
+    max_bad_records: Annotated[
+        int,
+        typer.Option("--max-bad-records", min=0, help="Maximum number of records to leave out."),
+    ] = 0
+    memory_limit: Memory = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the arguments of `pyhudi.ingest`."""
+        return {
+            **super().keywords(),
+            "operation": self.operation.value,
+            "columns": parse_names(self.columns),
+            "rename": parse_pairs(self.rename, "--rename"),
+            "checkpoint": self.checkpoint,
+            "interval": self.interval,
+            "bad_records": self.bad_records,
+            "max_bad_records": self.max_bad_records,
+            "memory_limit": self.memory_limit,
+        }
 
 
 def ingest_files(
@@ -140,21 +145,9 @@ def ingest_files(
         ),
     ] = 60,
     delimiter: Delimiter = None,
-    key: Key = None,
-    partition_by: PartitionBy = None,
-    order_by: OrderBy = None,
-    table_type: Type = TableType.cow,
-    version: Version = 9,
-    index: Index = None,
-    operation: Operations = Operation.upsert,
-    columns: Columns = None,
-    rename: Rename = None,
-    interval: Interval = None,
-    checkpoint: Checkpoint = None,
-    bad_records: BadRecords = None,
-    max_bad_records: MaxBadRecords = 0,
-    memory_limit: Memory = None,
-) -> None:
+    *,
+    arguments: SourceArguments,
+) -> int | None:
     """Write new files of a directory to a table, each record once."""
     from pyhudi.ingestion.file_source import FileSource  # noqa: PLC0415 - help does not need it
 
@@ -167,24 +160,7 @@ def ingest_files(
         "\t" if delimiter == "\\t" else delimiter,
         call.storage_options,
     )
-    arguments = _Arguments(
-        table,
-        key,
-        partition_by,
-        order_by,
-        table_type,
-        version,
-        index,
-        operation,
-        columns,
-        rename,
-        interval,
-        checkpoint,
-        bad_records,
-        max_bad_records,
-        memory_limit,
-    )
-    _run(call, source, arguments)
+    return _run(call, table, source, arguments)
 
 
 def ingest_sql(
@@ -211,42 +187,13 @@ def ingest_sql(
         str | None,
         typer.Option("--until", metavar="SQL", help="Read only values below this expression."),
     ] = None,
-    key: Key = None,
-    partition_by: PartitionBy = None,
-    order_by: OrderBy = None,
-    table_type: Type = TableType.cow,
-    version: Version = 9,
-    index: Index = None,
-    operation: Operations = Operation.upsert,
-    columns: Columns = None,
-    rename: Rename = None,
-    interval: Interval = None,
-    checkpoint: Checkpoint = None,
-    bad_records: BadRecords = None,
-    max_bad_records: MaxBadRecords = 0,
-    memory_limit: Memory = None,
-) -> None:
+    *,
+    arguments: SourceArguments,
+) -> int | None:
     """Write new rows of a database to a table, each row once."""
     from pyhudi.ingestion.sql_source import SqlSource  # noqa: PLC0415 - help does not need it
 
-    arguments = _Arguments(
-        table,
-        key,
-        partition_by,
-        order_by,
-        table_type,
-        version,
-        index,
-        operation,
-        columns,
-        rename,
-        interval,
-        checkpoint,
-        bad_records,
-        max_bad_records,
-        memory_limit,
-    )
-    _run(call, SqlSource(url, query, column, max_rows, until), arguments)
+    return _run(call, table, SqlSource(url, query, column, max_rows, until), arguments)
 
 
 def ingest_kafka(
@@ -277,21 +224,9 @@ def ingest_kafka(
             help="Option of librdkafka, such as security.protocol=SSL. Repeatable.",
         ),
     ] = None,
-    key: Key = None,
-    partition_by: PartitionBy = None,
-    order_by: OrderBy = None,
-    table_type: Type = TableType.cow,
-    version: Version = 9,
-    index: Index = None,
-    operation: Operations = Operation.upsert,
-    columns: Columns = None,
-    rename: Rename = None,
-    interval: Interval = None,
-    checkpoint: Checkpoint = None,
-    bad_records: BadRecords = None,
-    max_bad_records: MaxBadRecords = 0,
-    memory_limit: Memory = None,
-) -> None:
+    *,
+    arguments: SourceArguments,
+) -> int | None:
     """Write new messages of a Kafka topic to a table, each message once."""
     from pyhudi.ingestion.kafka_source import KafkaSource  # noqa: PLC0415 - help does not need it
 
@@ -304,28 +239,11 @@ def ingest_kafka(
         max_rows,
         client_options=parse_pairs(client_option, "--client-option"),
     )
-    arguments = _Arguments(
-        table,
-        key,
-        partition_by,
-        order_by,
-        table_type,
-        version,
-        index,
-        operation,
-        columns,
-        rename,
-        interval,
-        checkpoint,
-        bad_records,
-        max_bad_records,
-        memory_limit,
-    )
-    _run(call, source, arguments)
+    return _run(call, table, source, arguments)
 
 
-def _run(call: Call, source: Source, arguments: _Arguments) -> None:
-    """Ingest a source, and print a line for each commit."""
+def _run(call: Call, table: str, source: Source, arguments: SourceArguments) -> int | None:
+    """Ingest a source, and print a line for each commit. Returns the exit code, None for 0."""
     from pyhudi.ingestion.ingest import ingest as run  # noqa: PLC0415 - help does not need it
 
     def show(written: WriteResult) -> None:
@@ -334,30 +252,19 @@ def _run(call: Call, source: Source, arguments: _Arguments) -> None:
 
     with _stop_on_signals(call) as stop:
         result = run(
-            arguments.table,
+            table,
             source,
-            key=parse_names(arguments.key),
-            partition_by=parse_names(arguments.partition_by),
-            order_by=parse_names(arguments.order_by),
-            type=arguments.table_type.value,
-            version=arguments.version,
-            index=arguments.index,
-            operation=arguments.operation.value,
-            columns=parse_names(arguments.columns),
-            rename=parse_pairs(arguments.rename, "--rename"),
-            checkpoint=arguments.checkpoint,
-            interval=arguments.interval,
-            bad_records=arguments.bad_records,
-            max_bad_records=arguments.max_bad_records,
-            memory_limit=arguments.memory_limit,
             options=call.options,
             storage_options=call.storage_options,
             progress=call.progress,
             on_commit=show,
             stop=stop,
+            **arguments.keywords(),
         )
     if call.out.json or not call.out.quiet:
         call.out.text(str(result), result)
+    # With an interval, a signal is the end that was asked for.
+    return INTERRUPTED if stop.is_set() and arguments.interval is None else None
 
 
 @contextmanager

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyhudi.cli.arguments import (
-    CommitId,
-    CommitMetadata,
+    CommitArguments,
     DataFile,
     Delimiter,
     FileFormat,
-    Index,
-    Key,
     Location,
-    Memory,
     NoKey,
-    OrderBy,
-    PartitionBy,
-    TableType,
-    Type,
-    Version,
+    TableArguments,
     Where,
     Yes,
     check_key,
@@ -65,18 +57,6 @@ SortBy = Annotated[
 ]
 
 
-def _commit_arguments(
-    call: Call, commit_id: str | None, metadata: list[str] | None, memory_limit: str | None
-) -> dict[str, Any]:
-    """Return the arguments that all methods for writing have."""
-    return {
-        "memory_limit": memory_limit,
-        "commit_metadata": parse_pairs(metadata, "--commit-metadata") or None,
-        "commit_id": commit_id,
-        "progress": call.progress,
-    }
-
-
 def upsert(
     call: Call,
     table: Location,
@@ -84,10 +64,8 @@ def upsert(
     requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     schema_mode: SchemaModeOption = SchemaMode.strict,
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
     *,
+    commit: CommitArguments,
     partial: Annotated[
         bool,
         typer.Option(
@@ -101,7 +79,7 @@ def upsert(
         rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
         partial=partial,
-        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
+        **commit.keywords(call),
     )
     call.out.result(result)
 
@@ -113,16 +91,15 @@ def insert(
     requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     schema_mode: SchemaModeOption = SchemaMode.strict,
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
+    *,
+    commit: CommitArguments,
 ) -> None:
     """Insert rows without looking up their keys."""
     opened = call.open(table)
     result = opened.insert(
         rows_of(file, requested_format, delimiter, opened.schema),
         schema_mode=schema_mode.value,
-        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
+        **commit.keywords(call),
     )
     call.out.result(result)
 
@@ -136,9 +113,8 @@ def bulk_insert(
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
     schema_mode: SchemaModeOption = SchemaMode.strict,
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
+    *,
+    commit: CommitArguments,
 ) -> None:
     """Insert rows into new files, without looking up their keys."""
     opened = call.open(table)
@@ -147,7 +123,7 @@ def bulk_insert(
         sort=sort.value,
         sort_columns=parse_names(sort_by) or (),
         schema_mode=schema_mode.value,
-        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
+        **commit.keywords(call),
     )
     call.out.result(result)
 
@@ -156,20 +132,13 @@ def import_(
     call: Call,
     table: Location,
     file: DataFile,
-    key: Key = None,
-    partition_by: PartitionBy = None,
-    order_by: OrderBy = None,
-    table_type: Type = TableType.cow,
-    version: Version = 9,
-    index: Index = None,
+    *,
+    new: TableArguments,
     requested_format: FileFormat = None,
     delimiter: Delimiter = None,
     sort: Sorted = Sort.none,
     sort_by: SortBy = None,
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
-    *,
+    commit: CommitArguments,
     no_key: NoKey = False,
     rename: Annotated[
         list[str] | None,
@@ -192,34 +161,29 @@ def import_(
             changes.rows_of(file, requested_format, delimiter, opened.schema),
             sort=sort.value,
             sort_columns=parse_names(sort_by) or (),
-            **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
+            **commit.keywords(call),
         )
         call.out.result(result)
 
     try:
         opened = call.open(table)
     except TableNotFound:
-        check_key(key, no_key=no_key)
+        check_key(new.key, no_key=no_key)
         columns = changes.rows_of(file, requested_format, delimiter).schema
         new_table(
             call,
             table,
             columns,
-            key=key,
+            new,
             no_key=no_key,
-            partition_by=partition_by,
-            order_by=order_by,
-            table_type=table_type,
-            version=version,
-            index=index,
             fill=fill,
         )
         return
-    _check_matches(opened, key=key, partition_by=partition_by, order_by=order_by)
+    _check_matches(opened, new)
     fill(opened)
 
 
-def _check_matches(table: HudiTable, **options: str | None) -> None:
+def _check_matches(table: HudiTable, new: TableArguments) -> None:
     """Raise `BadParameter` for options that differ from the existing table."""
     config = table.state.config
     actual = {
@@ -228,7 +192,7 @@ def _check_matches(table: HudiTable, **options: str | None) -> None:
         "order_by": config.ordering_fields,
     }
     for name, columns in actual.items():
-        requested = parse_names(options[name])
+        requested = parse_names(getattr(new, name))
         if requested is not None and tuple(requested) != tuple(columns):
             has = ", ".join(columns) or "none"
             msg = f"the table exists, and has {has}; leave the option out"
@@ -248,15 +212,14 @@ def update(
             "--set", metavar="COLUMN=SQL", help="Set a column, such as fare=fare*2. Repeatable."
         ),
     ],
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
+    *,
+    commit: CommitArguments,
 ) -> None:
     """Update the rows that match a condition."""
     result = call.open(table).update(
         where,
         parse_pairs(values, "--set"),
-        **_commit_arguments(call, commit_id, commit_metadata, memory_limit),
+        **commit.keywords(call),
     )
     call.out.result(result)
 
@@ -273,17 +236,15 @@ def delete(
     where: Where = None,
     requested_format: FileFormat = None,
     delimiter: Delimiter = None,
-    commit_id: CommitId = None,
-    commit_metadata: CommitMetadata = None,
-    memory_limit: Memory = None,
     *,
+    commit: CommitArguments,
     yes: Yes = False,
 ) -> None:
     """Delete the rows whose keys are in a file, or that match --where."""
     if (keys is None) is (where is None):
         raise typer.BadParameter("give a file of keys, or --where")
     opened = call.open(table)
-    arguments = _commit_arguments(call, commit_id, commit_metadata, memory_limit)
+    arguments = commit.keywords(call)
     if keys is not None:
         rows = rows_of(keys, requested_format, delimiter, opened.schema)
         result = opened.delete_keys(rows, **arguments)

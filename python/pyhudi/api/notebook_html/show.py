@@ -14,6 +14,7 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State
 from pyhudi.config.formatting import count_text, printable
 from pyhudi.errors import ConfigError
+from pyhudi.input.type_tests import is_number
 from pyhudi.table.table_snapshot import TableSnapshot
 
 _TIMELINE = {"requested", "action", "state", "completed"}
@@ -110,5 +111,5 @@ def _column(rows: pa.Table, at: int) -> list[str]:
     texts = [printable(" ".join(cell.split())) for cell in cells]
     texts = [cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 3]}..." for cell in texts]
     width = max(map(len, texts))
-    is_number = pa.types.is_integer(rows.schema.field(at).type)
-    return [cell.rjust(width) if is_number else cell.ljust(width) for cell in texts]
+    is_right = is_number(rows.schema.field(at).type)
+    return [cell.rjust(width) if is_right else cell.ljust(width) for cell in texts]
