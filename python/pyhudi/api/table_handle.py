@@ -25,7 +25,11 @@ from pyhudi.errors import ConfigError, TimelineMoved
 from pyhudi.schema.table_schema import is_meta
 from pyhudi.storage import properties_file
 from pyhudi.storage.storage import Storage
-from pyhudi.table.participants import CommitParticipant, SnapshotAfterCommit
+from pyhudi.table.participants import (
+    CommitParticipant,
+    SnapshotAfterCommit,
+    statement_participants,
+)
 from pyhudi.table.scan_columns import scan_schema
 from pyhudi.table.table_snapshot import TableSnapshot, snapshot_at
 from pyhudi.timeline import InstantGenerator, Timeline
@@ -273,7 +277,11 @@ class TableHandle:
 
         table, loaded, operations = self._writable(), self._loaded, self._operations
         after = SnapshotAfterCommit()
-        participants: tuple[CommitParticipant, ...] = (after, *self._validations())
+        participants: tuple[CommitParticipant, ...] = (
+            after,
+            *statement_participants(),
+            *self._validations(),
+        )
         set_aside: RejectedRows | None = None
         if rejected is not None:
             from pyhudi.api.rejected_table import new_rejected_rows  # noqa: PLC0415 - few writes need it

@@ -209,9 +209,9 @@ def _rows_of(reference: TableReference, relations: Relations, target: HudiTable 
     if reference.function is None and reference.as_of is None:
         rows = relations.find(reference.table)
         if isinstance(rows, HudiTable):
-            return _current(rows, target).scan()
+            return _current(rows, relations, target).scan()
         return rows
-    table = _current(relations.table(reference.table), target)
+    table = _current(relations.table(reference.table), relations, target)
     match reference.function:
         case None:
             return table.scan(as_of=reference.as_of)
@@ -226,11 +226,13 @@ def _rows_of(reference: TableReference, relations: Relations, target: HudiTable 
             return filesystem_view(table, *reference.arguments)
 
 
-def _current(table: HudiTable, target: HudiTable | None) -> HudiTable:
+def _current(table: HudiTable, relations: Relations, target: HudiTable | None) -> HudiTable:
     """Return a table, at its current snapshot if the statement changes it."""
     if target is None or table.uri != target.uri:
         return table
-    return HudiTable(table.storage, table.engine, table.options)
+    current = HudiTable(table.storage, table.engine, table.options)
+    relations.target_reads.add(current.state)
+    return current
 
 
 def _register_rows(connection: duckdb.DuckDBPyConnection, name: str, rows: Any) -> None:

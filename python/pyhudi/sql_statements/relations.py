@@ -13,6 +13,7 @@ from pyhudi.errors import ConfigError
 from pyhudi.input.batches import read_batches
 from pyhudi.input.lazy_rows import LazyRows
 from pyhudi.sql_statements.statements import TableName
+from pyhudi.sql_statements.target_reads import TargetReads
 from pyhudi.suggestions import did_you_mean
 
 
@@ -32,6 +33,8 @@ class Relations:
         """
         self.storage_options = storage_options
         self.options = options
+        self.target_reads = TargetReads()
+        """The snapshots that the current statement read of the table that it changes."""
         self._by_name: dict[str, tuple[str, Any]] = {}
         for name, relation in (tables or {}).items():
             if name.lower() in self._by_name:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from pyhudi.api.table import HudiTable
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import ConfigError
 from pyhudi.sql_statements.definition_statements import (
     run_call,
@@ -34,10 +36,13 @@ from pyhudi.sql_statements.statements import (
     TableName,
     Update,
 )
+from pyhudi.sql_statements.target_reads import StaleReadError, TargetReads
 from pyhudi.sql_statements.tokens import Tokens
+from pyhudi.table.participants import participate
 from pyhudi.txn.result import WriteResult
 
 SqlResult: TypeAlias = "pa.Table | WriteResult | HudiTable | None"
+RowStatement: TypeAlias = MergeInto | Update | Delete | Insert
 
 _QUERIES = frozenset(
     [
@@ -181,14 +186,24 @@ class SqlSession:
         table = self.relations.table(name)
         return table if table.as_of is not None else table.refresh()
 
-    def _change_rows(self, statement: MergeInto | Update | Delete | Insert) -> WriteResult:
+    def _change_rows(self, statement: RowStatement) -> WriteResult:
+        """Run a statement again if rows of the table that it read have changed since."""
+        retries = LockOptions.of(self._open(statement.table).options).retries
+        for _ in range(retries):
+            with suppress(StaleReadError):
+                return self._change_rows_once(statement)
+        return self._change_rows_once(statement)
+
+    def _change_rows_once(self, statement: RowStatement) -> WriteResult:
         table = self._open(statement.table)
-        match statement:
-            case MergeInto():
-                return run_merge(statement, table, self.relations)
-            case Update():
-                return run_update(statement, table, self.relations)
-            case Delete():
-                return run_delete(statement, table, self.relations)
-            case Insert():
-                return run_insert(statement, table, self.relations, self._settings)
+        self.relations.target_reads = TargetReads()
+        with participate(self.relations.target_reads):
+            match statement:
+                case MergeInto():
+                    return run_merge(statement, table, self.relations)
+                case Update():
+                    return run_update(statement, table, self.relations)
+                case Delete():
+                    return run_delete(statement, table, self.relations)
+                case Insert():
+                    return run_insert(statement, table, self.relations, self._settings)

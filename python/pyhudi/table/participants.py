@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -277,3 +278,21 @@ def run_participants(
     for participant in (*table.participants, *others):
         extra_metadata |= participant.before_complete(table, commit)
     return replace(commit.metadata, extra_metadata=extra_metadata)
+
+
+_of_statement: ContextVar[tuple[CommitParticipant, ...]] = ContextVar("participants", default=())
+
+
+@contextmanager
+def participate(participant: CommitParticipant) -> Iterator[None]:
+    """A block in whose commits of rows a participant takes part."""
+    token = _of_statement.set((*_of_statement.get(), participant))
+    try:
+        yield
+    finally:
+        _of_statement.reset(token)
+
+
+def statement_participants() -> tuple[CommitParticipant, ...]:
+    """Return the participants of the blocks around a write."""
+    return _of_statement.get()
