@@ -1,9 +1,9 @@
 """The limits of engines that read Hudi tables, by the feature of a table that meets them.
 
 The page `docs/reference/readers.md` and `Inspect.readers` have their content from here. A limit is
-a measurement of this project (`tests/other_engines/test_readers.py`, and the tests against Apache
-Hudi), or a statement of the engine's documentation; `source` says which. Without either, the answer
-is unknown.
+a measurement of this project (`tests/compat/test_hudi_rs.py`, `tests/other_engines`, and the tests
+against Apache Hudi), or a statement of the engine's documentation; `source` says which. Without
+either, the answer is unknown.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ LIMITS: tuple[Limit, ...] = (
     *_same((HIVE,), "orc_merge_on_read", "unknown", _NOT_MEASURED),
     # --- hudi-rs ---
     Limit(RS_6, "any", "unknown", "not measured: PyPI has no such release yet"),
-    Limit(RS_5, "old_version", "unknown", _NOT_MEASURED),
+    Limit(RS_5, "old_version", "no", "refuses the table version", "Run table.upgrade().", _RS),
     Limit(
         RS_5,
         "planned_compaction",
@@ -272,6 +272,7 @@ LIMITS: tuple[Limit, ...] = (
     Limit(RS_5, "variants", "partly", "fails on shredded files", "", _RS),
     *_same((RS_5,), "orc_copy_on_write", "no", "does not read ORC", _PARQUET, _RS),
     *_same((RS_5,), "orc_merge_on_read", "no", "does not read ORC", _PARQUET, _RS),
+    Limit(RS_5, "bootstrap", "wrong", "the columns of the source are null", "", _RS),
     # --- Athena ---
     Limit(ATHENA, "not_on_s3", "no", "reads tables on S3", "Copy the table to S3.", _ATHENA_DOCS),
     *_same(
@@ -427,7 +428,7 @@ LIMITS: tuple[Limit, ...] = (
     ),
     *_same((HIVE, ATHENA, TRINO, BIGQUERY), "schema_history", "unknown", _NOT_MEASURED),
     *_same((HIVE, ATHENA, TRINO, BIGQUERY), "local_timestamps", "unknown", _NOT_MEASURED),
-    *_same((RS_5, TRINO, BIGQUERY, DAFT, CLICKHOUSE), "bootstrap", "unknown", _NOT_MEASURED),
+    *_same((TRINO, BIGQUERY, DAFT, CLICKHOUSE), "bootstrap", "unknown", _NOT_MEASURED),
     *(
         limit
         for feature in ("vectors", "blobs", "variants")
