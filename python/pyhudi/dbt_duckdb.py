@@ -30,6 +30,7 @@ from pyhudi.api.table_exists import table_exists
 from pyhudi.cached_property import cached_property
 from pyhudi.config import argument_checks
 from pyhudi.config.argument_checks import missing_key
+from pyhudi.config.hint_spelling import for_dbt, spell_hints
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.input.lazy_rows import LazyRows
 from pyhudi.suggestions import did_you_mean
@@ -106,6 +107,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt-duckdb ships no types
         for uri, rows in views:
             cursor.register(_PREFIX + uri, rows)
 
+    @spell_hints(for_dbt)
     def load(self, source_config: SourceConfig) -> Any:
         """Return the rows of a source, as an object that DuckDB reads in each query.
 
@@ -129,6 +131,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt-duckdb ships no types
         read = table.scan if query == "snapshot" else getattr(table, query)
         return _readable(read(**settings))
 
+    @spell_hints(for_dbt)
     def store(self, target_config: TargetConfig) -> None:
         """Write the rows of a model to its table, and make the model's view read the table.
 

@@ -74,6 +74,27 @@ def test_sql_runs_a_script_up_to_its_first_error(
     assert table.refresh().count() == 1, "no statement of a script that cannot be read runs"
 
 
+def test_sql_drops_a_table_only_with_yes_in_a_script(
+    table: HudiTable, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert main(["sql", table.uri, "-e", "DROP TABLE trips"]) == 2
+    assert "give --yes" in capsys.readouterr().err
+    assert table.refresh().count() == 2
+    assert main(["sql", table.uri, "--yes", "-e", "DROP TABLE trips"]) == 0
+    assert not pyhudi.table_exists(table.uri)
+
+
+def test_sql_says_that_a_new_table_has_no_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create = "CREATE TABLE t (id STRING) USING hudi LOCATION"
+    assert main(["sql", f"{create} '{tmp_path}/a'"]) == 0
+    assert "no record key: rows get generated keys" in capsys.readouterr().err
+    assert main(["sql", f"{create} '{tmp_path}/b' TBLPROPERTIES (primaryKey = 'id')"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("text", "statements", "rest"),
     [
@@ -174,6 +195,15 @@ def test_shell_goes_on_after_errors(terminal: Terminal, table: HudiTable, tmp_pa
     assert terminal.process.wait(WAIT_S) == 0
     history = (tmp_path / "state" / "pyhudi" / "sql_history").read_text(encoding="utf-8")
     assert "DELETE FROM trips;" in history
+
+
+def test_shell_asks_before_it_drops_a_table(terminal: Terminal, table: HudiTable) -> None:
+    terminal.enter("DROP TABLE trips;", until="[y/N]: ")
+    assert "nothing was changed" in terminal.enter("n")
+    assert table.refresh().count() == 2
+    terminal.enter("DROP TABLE trips;", until="[y/N]: ")
+    assert "done" in terminal.enter("y")
+    assert not pyhudi.table_exists(table.uri)
 
 
 def test_shell_cancels_a_statement_and_not_the_session(terminal: Terminal) -> None:

@@ -235,9 +235,15 @@ def test_input_propagates_interrupt() -> None:
     ids=lambda data: type(data).__name__,
 )
 def test_input_refuses_what_is_no_rows(data: Any) -> None:
-    with pytest.raises(ConfigError, match="cannot read rows from a ") as raised:
+    with pytest.raises(ConfigError, match="cannot read rows from ") as raised:
         taken(data)
     assert "dicts" in raised.value.hint
+
+
+def test_input_error_names_the_type_with_its_article() -> None:
+    for data, name in ((1, "an int"), ("a", "a str"), (object(), "an object")):
+        with pytest.raises(ConfigError, match=f"cannot read rows from {name}"):
+            taken(data)
 
 
 def many() -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,8 @@ def test_sql_subqueries_are_computed_first(table: HudiTable) -> None:
         ("t.n IN (SELECT x FROM other WHERE other.id = t.id)", ["b"]),
         ("n < (SELECT max(x) FROM other WHERE other.id = t.id)", ["a"]),
         ("n > ALL (SELECT x FROM other WHERE x < 3)", ["c"]),
+        ("n = -1 OR NOT (n > ANY (SELECT x FROM other) OR n IS NULL)", ["a", "b"]),
+        ("id IN (SELECT id FROM other WHERE id = t.id) AND n IN (SELECT min(x) FROM other)", ["b"]),
         ("EXISTS (SELECT 1 FROM t AS u WHERE u.n > t.n)", ["a", "b"]),
     ],
 )
@@ -227,6 +230,40 @@ def test_sql_subquery_refuses_a_condition_true_for_one_duplicate(tmp_path: Path)
     assert table.count() == 3
 
 
+def test_sql_functions_mean_the_same_next_to_subqueries_of_the_row(tmp_path: Path) -> None:
+    """Days of a week are numbered from Sunday, 1 in Spark and 0 in DuckDB."""
+    days = pa.array([date(2026, 11, 29), date(2026, 11, 30)])
+    data = pa.table({"id": ["sunday", "monday"], "at": days, "n": [1, 1]})
+    table = pyhudi.create_table(tmp_path / "order", data, key="id")
+    same = "EXISTS (SELECT 1 FROM t AS u WHERE u.id = t.id)"
+    table.sql(f"UPDATE t SET n = 2 WHERE {same} AND dayofweek(at) = 1")
+    assert rows(table, "SELECT id FROM t WHERE n = 2") == [("sunday",)]
+    where = f"dayofweek(at) = 2 AND {same} AND at > DATE '2026-01-01'"
+    table.sql(f'DELETE FROM "order" AS t WHERE {where}')
+    assert rows(table, "SELECT id FROM t") == [("sunday",)]
+    for where in (f"dayofweek(at) = 1 OR {same}", f"n + 1 = 2 OR {same}", f"length({same}) = 1"):
+        with pytest.raises(UnsupportedTableFeature, match="next to a subquery"):
+            table.sql(f"DELETE FROM t WHERE {where}")
+
+
+def test_sql_hint_says_which_column_to_quote(tmp_path: Path) -> None:
+    data = pa.table({"id": ["a"], "at": [1], "left": [2], "year": [3]})
+    table = pyhudi.create_table(tmp_path / "t", data, key="id")
+    assert rows(table, 'SELECT t.at, "left", year FROM t') == [(1, 2, 3)]
+    for statement, names in {
+        "SELECT at FROM t": '"at"',
+        "SELECT id, LEFT, AT FROM t": '"LEFT" and "AT"',
+        "DELETE FROM t WHERE EXISTS (SELECT at FROM t AS u WHERE u.id = t.id)": '"at"',
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            table.sql(statement)
+        assert caught.value.hint.startswith(f"Put {names} into double quotes")
+    with pytest.raises(ConfigError, match="DuckDB's SQL"):
+        table.sql("SELECT FROM WHERE")
+    with pytest.raises(ConfigError, match="DuckDB's functions"):
+        table.sql("SELECT nvl2(id, 1, 2) FROM t")
+
+
 @pytest.mark.parametrize(
     ("statement", "error", "message"),
     [
@@ -245,7 +282,7 @@ def test_sql_subquery_refuses_a_condition_true_for_one_duplicate(tmp_path: Path)
         ("UPDATE t SET id = 'x'", ConfigError, "'id' cannot be set"),
         ("UPDATE t SET n = 'many'", SchemaMismatch, "many"),
         ('UPDATE t SET n = "many"', SchemaMismatch, "there is no column 'many'"),
-        ("INSERT INTO t VALUES ('d')", SchemaMismatch, "the query has 1 columns"),
+        ("INSERT INTO t VALUES ('d')", SchemaMismatch, "the query has 1 column"),
         ("INSERT INTO t (id, ID) VALUES ('d', 'e')", SchemaMismatch, "the query has 2 columns"),
         ("INSERT INTO t SELECT id, city, n, n FROM t", SchemaMismatch, "'n'"),
         ("INSERT INTO t SELECT * FROM nowhere", ConfigError, "nowhere"),

@@ -252,7 +252,7 @@ def test_parse_statement_returns_parts(sql: str, statement: Statement) -> None:
         ),
         (
             "MERGE INTO t USING s ON a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)",
-            "INSERT names 2 columns and has 1 values",
+            "INSERT names 2 columns and has 1 value",
         ),
         ("INSERT INTO t REPLACE WHERE a SELECT 1", "use DELETE, then INSERT"),
         (

@@ -164,6 +164,15 @@ def test_transaction_checks_arguments_at_the_call(table: pyhudi.HudiTable) -> No
     assert len(values(table)) == 4
 
 
+def test_transaction_without_changes_is_no_delete(table: pyhudi.HudiTable) -> None:
+    with table.transaction(commit_metadata={"job": "nightly"}):
+        pass
+    with table.transaction() as tx:
+        tx.delete("id = 'k1'")
+    operations = table.history(2).column("operation").to_pylist()
+    assert operations == ["DELETE", "UPSERT"]
+
+
 def test_transaction_runs_again_after_a_conflict(table: pyhudi.HudiTable) -> None:
     other = pyhudi.open_table(table.uri)
     with table.transaction() as tx:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyhudi import _native
 from pyhudi.admin.check_findings import Finding, Severity, damage_finding
 from pyhudi.config.file_names import file_name_of
+from pyhudi.config.formatting import count_text
 from pyhudi.config.metadata_names import FOLDER
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CorruptTable
@@ -149,8 +150,10 @@ def _find_source_damage(task: FilesTask, path: str, source: BootstrapFile) -> It
         return
     own = _native.base_file_rows(task.storage.native, path)
     if source_rows != own:
-        message = f"{source_rows} rows in {source.uri}"
-        yield Finding("damaged_file", "error", task.partition, name, f"{own} rows", message)
+        message = f"{count_text(source_rows, 'row')} in {source.uri}"
+        yield Finding(
+            "damaged_file", "error", task.partition, name, count_text(own, "row"), message
+        )
 
 
 def check_file_stats(task: StatsCheckTask, _attempt: Attempt) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from pyhudi.config.formatting import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text
 from pyhudi.errors import without_hint
 
 Severity = Literal["error", "warning"]
@@ -98,17 +98,16 @@ class CheckResult(HtmlRepr):
         return "\n".join(lines if more <= 1 else [*lines[:_LINES], f"and {more} more"])
 
     def __str__(self) -> str:
-        scope = f"{self.files} files in {self.partitions} partitions"
+        scope = f"{count_text(self.files, 'file')} in {count_text(self.partitions, 'partition')}"
         outcome = "no difference"
         if self.findings:
-            outcome = f"{len(self.findings)} findings, {len(self.errors)} of them errors"
+            errors = count_text(len(self.errors), "error")
+            outcome = f"{count_text(len(self.findings), 'finding')}, {errors}"
         repaired = [f"removed: {finding}" for finding in self.repaired]
         lines = [f"{scope}: {outcome}", *map(str, self.findings), *repaired]
         if self.unverified:
-            count = len(self.unverified)
-            lines.append(
-                f"{count} files without checksums: flipped bits in them may stay unnoticed"
-            )
+            files = count_text(len(self.unverified), "file")
+            lines.append(f"{files} without checksums: flipped bits in them may stay unnoticed")
         return "\n".join(lines)
 
     def to_arrow(self) -> pa.Table:

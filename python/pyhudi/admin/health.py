@@ -112,12 +112,17 @@ class Health(HtmlRepr):
         return str(self)
 
     def _lines(self) -> Iterator[str]:
-        newest = f"{self.base_files} base files of {size_text(self.base_bytes)}"
-        logs = f"{self.log_files} log files of {size_text(self.log_bytes)}"
-        yield f"{self.file_groups} file groups in {self.partitions} partitions: {newest}, {logs}"
-        yield f"older file slices: {self.old_files} files of {size_text(self.old_bytes)}"
-        yield f"timeline: {self.active_instants} instants, {self.pending} of them pending"
-        yield f"metadata table: {self.metadata_files} files of {size_text(self.metadata_bytes)}"
+        newest = f"{count_text(self.base_files, 'base file')} of {size_text(self.base_bytes)}"
+        logs = f"{count_text(self.log_files, 'log file')} of {size_text(self.log_bytes)}"
+        groups = count_text(self.file_groups, "file group")
+        yield f"{groups} in {count_text(self.partitions, 'partition')}: {newest}, {logs}"
+        old, metadata = (
+            count_text(files, "file") for files in (self.old_files, self.metadata_files)
+        )
+        yield f"older file slices: {old} of {size_text(self.old_bytes)}"
+        instants = count_text(self.active_instants, "instant")
+        yield f"timeline: {instants}, {self.pending} of them pending"
+        yield f"metadata table: {metadata} of {size_text(self.metadata_bytes)}"
         for advice in self.advice:
             yield f"{advice.service}: {advice.reason}"
         if not self.advice:
@@ -221,11 +226,12 @@ def _rolling_back(table: TableSnapshot) -> Iterator[Advice]:
 def _cleaning(table: TableSnapshot, view: FileSystemView) -> Iterator[Advice]:
     planned = cleaning.preview_clean(table, CleanOptions.of(table.options), view)
     if planned.left:
-        yield Advice("clean", f"{len(planned.left)} pending cleans are not executed")
+        yield Advice("clean", f"{count_text(len(planned.left), 'pending clean')} to execute")
     elif planned.files_removed:
         size = size_text(planned.bytes_removed)
         yield Advice(
-            "clean", f"{planned.files_removed} files of {size} belong to no retained commit"
+            "clean",
+            f"no retained commit needs {count_text(planned.files_removed, 'file')} of {size}",
         )
 
 
@@ -234,10 +240,14 @@ def _archiving(table: TableSnapshot) -> Iterator[Advice]:
     planned = archiving.preview_archive(table, options)
     commits = len(table.timeline.commits)
     if planned.instants:
-        number = len(planned.instants)
-        yield Advice("archive", f"{number} instants can leave the timeline, of {commits} commits")
+        instants = count_text(len(planned.instants), "instant")
+        yield Advice(
+            "archive", f"{instants} can leave the timeline, of {count_text(commits, 'commit')}"
+        )
     elif planned.left:
-        yield Advice("archive", f"{commits} commits stay on the timeline: {planned.left[0]}")
+        yield Advice(
+            "archive", f"{count_text(commits, 'commit')} on the timeline: {planned.left[0]}"
+        )
 
 
 def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
@@ -257,7 +267,9 @@ def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
     worth = candidates.filter(is_worth)
     pending_plans = table.timeline.pending_compactions
     if pending_plans:
-        yield Advice("compact", f"{len(pending_plans)} pending compactions are not executed")
+        yield Advice(
+            "compact", f"{count_text(len(pending_plans), 'pending compaction')} to execute"
+        )
     if worth:
         largest = pc.array_sort_indices(shares.filter(is_worth), order="descending")
         worth = worth.take(largest.to_pylist())
@@ -296,4 +308,6 @@ def _resizing(table: TableSnapshot, free: FileSlices, paths: Sequence[str]) -> I
     chosen = bucket_resize.choose_buckets(table, free, options, selected)
     groups = {slice_.key: slice_.size for group in chosen.groups for slice_ in group.slices}
     if groups:
-        yield Advice("cluster", f"{len(groups)} buckets can be split or merged", groups)
+        yield Advice(
+            "cluster", f"{count_text(len(groups), 'bucket')} can be split or merged", groups
+        )

@@ -20,7 +20,7 @@ from pyhudi.admin.health import REBUILD, SMALL, Advice, Health, assess_health
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.clustering_options import ClusteringOptions
 from pyhudi.config.compaction_options import UNBOUNDED, CompactionOptions
-from pyhudi.config.formatting import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text
 from pyhudi.config.log import warn
 from pyhudi.config.option_parsing import parse_duration
 from pyhudi.config.retention_options import ArchiveOptions, CleanOptions
@@ -95,8 +95,9 @@ class MaintenanceResult(HtmlRepr):
 
     def __str__(self) -> str:
         lines = [
-            f"{done.service}: read {done.files_read} files, wrote {done.files_written}, removed "
-            f"{done.files_removed}, instants {', '.join(done.instants) or '-'}"
+            f"{done.service}: read {count_text(done.files_read, 'file')}, wrote "
+            f"{done.files_written}, removed {done.files_removed}, "
+            f"instants {', '.join(done.instants) or '-'}"
             for done in self.done
         ]
         lines = lines or ["nothing was changed"]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyhudi.api.outputs import Outputs, require_extra
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.input.python_objects import as_numpy, is_tensor
 from pyhudi.input.vectors import is_vector
@@ -246,8 +247,9 @@ def _query(scan: Scan, column: str, vector: Any) -> list[float]:
         raise SchemaMismatch(msg) from error
     if query.null_count or len(query) != field.type.list_size:
         size = field.type.list_size
-        msg = f"the vector to search by has {len(query)} numbers, column {column!r} has {size}"
-        raise SchemaMismatch(msg, hint=f"Give {size} numbers, none of them null.")
+        numbers = count_text(len(query), "number")
+        msg = f"the vector to search by has {numbers}, column {column!r} has {size}"
+        raise SchemaMismatch(msg, hint=f"Give {count_text(size, 'number')} without null.")
     return list(query.to_pylist())
 
 

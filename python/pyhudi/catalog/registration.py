@@ -15,6 +15,7 @@ from typing import Any
 
 from pyhudi.catalog.protocol import Catalog, CatalogTable, Column
 from pyhudi.config.catalog_sync_options import SyncOptions
+from pyhudi.config.formatting import count_text
 from pyhudi.config.property_names import PARTITION_FIELDS
 from pyhudi.errors import ConfigError, TableNotFound, UnsupportedTableFeature
 from pyhudi.storage.options import mask_credentials
@@ -72,8 +73,9 @@ def partition_fields(table: TableSnapshot, options: SyncOptions) -> tuple[str, .
         return ()
     if len(fields) != len(own) and fields:
         raise ConfigError(
-            f"hoodie.datasource.hive_sync.partition_fields names {len(fields)} columns, the table "
-            f"{table.config.name} is partitioned by {len(own)}"
+            "hoodie.datasource.hive_sync.partition_fields names "
+            f"{count_text(len(fields), 'column')}, the table {table.config.name} is "
+            f"partitioned by {len(own)}"
         )
     nested = [name for name in fields if "." in name]
     if nested:

@@ -154,10 +154,12 @@ class Printer:
         _say(f"warning: {text}", stderr=True, style="yellow")
 
     def error(self, text: str, hint: str) -> None:
-        """Print an error and its hint."""
+        """Print an error and its hint, with options and commands in it."""
         _say(f"error: {text}", stderr=True, style="bold red")
         if hint:
-            _say(f"hint: {hint}", stderr=True)
+            from pyhudi.config.hint_spelling import for_commands  # noqa: PLC0415 - for errors
+
+            _say(f"hint: {for_commands(hint)}", stderr=True)
 
     @contextmanager
     def counting(self, label: str) -> Iterator[Any]:

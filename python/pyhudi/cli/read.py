@@ -25,6 +25,7 @@ from pyhudi.cli.arguments import (
 )
 from pyhudi.cli.command import FINDINGS, Call
 from pyhudi.cli.files import open_for_writing
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -160,7 +161,10 @@ def export(
             rows += batch.num_rows
     if str(file) != "-":
         call.out.print_done(
-            f"{rows:,} rows to {file}", file=str(file), format=file_format.value, rows=rows
+            f"{count_text(rows, 'row')} to {file}",
+            file=str(file),
+            format=file_format.value,
+            rows=rows,
         )
 
 

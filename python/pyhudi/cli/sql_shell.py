@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pyhudi.cli.arguments import Yes
 from pyhudi.cli.command import Call
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError, HudiError, InterruptedAfterCommit, without_hint
@@ -29,6 +30,7 @@ _HELP = r"""Statements end with a semicolon and may have several lines.
 \timing    print how long each statement takes, or stop it
 \?         print this help
 \q         quit (or Ctrl-D); Ctrl-C cancels the statement"""
+_NO_KEY = "A key cannot be added later; TBLPROPERTIES (primaryKey = 'id') sets one."
 _KEYWORDS = [
     "ALTER",
     "TABLE",
@@ -108,6 +110,8 @@ def sql(
         list[str] | None,
         typer.Option("--execute", "-e", metavar="SQL", help="Run these statements. Repeatable."),
     ] = None,
+    *,
+    yes: Yes = False,
 ) -> None:
     """Run SQL statements that read and change tables; without statements, open a shell."""
     from pyhudi.sql_statements.relations import Relations  # noqa: PLC0415 - help does not need it
@@ -124,10 +128,10 @@ def sql(
         relations.add(name, uri)
     session = SqlSession(relations)
     if not scripts and sys.stdin.isatty():
-        _Shell(call, session).run()
+        _Shell(call, session, yes=yes).run()
         return
     for script in scripts or [sys.stdin.read()]:
-        _run_script(call, session, script)
+        _run_script(call, session, script, yes=yes)
 
 
 def _is_statement(argument: str) -> bool:
@@ -143,13 +147,24 @@ def _name_and_location(argument: str) -> tuple[str, str]:
     return argument.rstrip("/").rpartition("/")[2], argument
 
 
-def _run_script(call: Call, session: SqlSession, script: str) -> None:
+def _run_script(call: Call, session: SqlSession, script: str, *, yes: bool) -> None:
     """Run statements in order up to the first that fails; the others before it stay committed."""
     from pyhudi.sql_statements.script import split_statements  # noqa: PLC0415 - as above
 
     statements, rest = split_statements(script)
     for statement in [*statements, *([rest] if rest else [])]:
-        _print_result(call, session.run(statement))
+        _run_statement(call, session, statement, yes=yes)
+
+
+def _run_statement(call: Call, session: SqlSession, statement: str, *, yes: bool) -> None:
+    """Run a statement; ask before DROP TABLE, which cannot be reverted."""
+    from pyhudi.sql_statements.statement_parser import parse_statement  # noqa: PLC0415 - as above
+    from pyhudi.sql_statements.statements import DropTable  # noqa: PLC0415 - as above
+
+    parsed = parse_statement(statement, "standard")
+    if isinstance(parsed, DropTable):
+        call.confirm(lambda: f"Remove the table {parsed.table} with all its rows?", yes=yes)
+    _print_result(call, session.run(statement))
 
 
 def _print_result(call: Call, result: SqlResult) -> None:
@@ -162,6 +177,8 @@ def _print_result(call: Call, result: SqlResult) -> None:
             call.out.rows(result)
         case HudiTable():
             call.out.print_done(f"created {result.name} at {result.uri}", created=result.uri)
+            if not result.config.record_key_fields:
+                call.out.note("The table has no record key: rows get generated keys. " + _NO_KEY)
         case None:
             call.out.note("done")
         case _:
@@ -182,8 +199,8 @@ def _print_result(call: Call, result: SqlResult) -> None:
 class _Shell:
     """Reads statements from a terminal until its end."""
 
-    def __init__(self, call: Call, session: SqlSession) -> None:
-        self._call, self._session = call, session
+    def __init__(self, call: Call, session: SqlSession, *, yes: bool) -> None:
+        self._call, self._session, self._yes = call, session, yes
         self._clock = SystemClock()
         self._has_timing = False
 
@@ -224,7 +241,7 @@ class _Shell:
     def _run_statement(self, statement: str) -> None:
         start = self._clock.ticks_ms()
         self._session.relations.refresh()
-        _print_result(self._call, self._session.run(statement))
+        _run_statement(self._call, self._session, statement, yes=self._yes)
         if self._has_timing:
             self._call.out.note(f"time: {self._clock.ticks_ms() - start:,} ms")
 
@@ -253,8 +270,10 @@ class _Shell:
             out.error(without_hint(error), error.hint)
         except InterruptedAfterCommit as error:
             out.error(f"interrupted, but committed as {error.instant}", "")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, typer.Abort):
             out.error("interrupted", "")
+        except typer.Exit:  # the answer to a question was no
+            return False
         except (OSError, ValueError) as error:
             out.error(str(error), "")
         else:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
+from pyhudi.config.formatting import type_text
 from pyhudi.errors import ConfigError
 from pyhudi.suggestions import did_you_mean
 
@@ -357,7 +358,7 @@ def _describe(value: Any) -> str:
     if isinstance(value, (str, bytes, int, float, type(None))):
         literal = ascii(value) if isinstance(value, str) and not is_whole(value) else repr(value)
         return literal if len(literal) <= _LONGEST else f"{literal[:_LONGEST]}..."
-    return f"a {type(value).__module__}.{type(value).__qualname__}"
+    return type_text(type(value))
 
 
 _BY_NAME: dict[str, Check] = {"commit_id": name}

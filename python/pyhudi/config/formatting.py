@@ -37,6 +37,13 @@ def count_text(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+def type_text(data_type: type) -> str:
+    """Format a type with its article, such as `an int` or `a polars.Series`."""
+    module = "" if data_type.__module__ == "builtins" else f"{data_type.__module__}."
+    name = f"{module}{data_type.__qualname__}"
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
 def duration_text(milliseconds: float) -> str:
     """Format a duration, such as `20 ms`, `1.5 s` or `3 min`."""
     if milliseconds < _SECOND:

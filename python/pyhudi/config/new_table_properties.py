@@ -146,17 +146,17 @@ def _partition_spec(new: NewTable, version: TableVersion) -> str:
 
 
 def _check(new: NewTable, version: TableVersion) -> None:
-    problem = None
+    problem, hint = None, ""
     if not new.name:
         problem = "the table has no name"
     elif new.effective_merge_mode == "CUSTOM" and not new.payload:
         problem = f"{merging.MERGE_MODE} CUSTOM is not supported"
     elif _mode(new, version) == "EVENT_TIME_ORDERING" and not new.ordering_fields:
-        problem = "event-time ordering needs an ordering field"
+        problem, hint = "event-time ordering needs an ordering field", "Pass order_by='ts'."
     elif version.merge_inferred and len(new.ordering_fields) > 1:
         problem = f"a table of version {version.code} has at most one ordering field"
     if problem:
-        raise ConfigError(problem)
+        raise ConfigError(problem, hint=hint)
     forced = () if version.merge_inferred else ordering_of_payload(new.payload)
     if forced and new.ordering_fields != forced:
         msg = f"{merging.PAYLOAD_CLASS} is {new.payload}, which orders by {', '.join(forced)}"

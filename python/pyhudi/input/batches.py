@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.config.formatting import type_text
 from pyhudi.errors import ConfigError, HudiError, SchemaMismatch
 from pyhudi.input.decode_encodings import plain_batch, plain_schema
 from pyhudi.input.lazy_rows import LazyRows
@@ -85,7 +86,7 @@ def _open_stream(data: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         return _stream_of_lazy_frame(data)
     if isinstance(data, Iterator):
         return _stream_of_batches(data)
-    what = f"cannot read rows from a {type(data).__module__}.{type(data).__qualname__}"
+    what = f"cannot read rows from {type_text(type(data))}"
     if hasattr(data, "__arrow_c_stream__"):
         with _wrap_errors(what, _HINT):
             reader = pa.RecordBatchReader.from_stream(data)
@@ -139,7 +140,7 @@ def _check_batch(batch: Any, schema: pa.Schema | None) -> pa.RecordBatch | pa.Ta
     if batch is None:
         raise ConfigError("the iterator returned no batch, so there is no schema", hint=_HINT)
     if not isinstance(batch, (pa.RecordBatch, pa.Table)):
-        msg = f"cannot read rows from a {type(batch).__qualname__} that an iterator returned"
+        msg = f"cannot read rows from {type_text(type(batch))} that an iterator returned"
         raise ConfigError(msg, hint=_HINT)
     if schema is not None and not batch.schema.equals(schema):
         columns, first = _describe_schema(batch.schema), _describe_schema(schema)

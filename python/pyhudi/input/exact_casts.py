@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import SchemaMismatch, without_hint
 from pyhudi.input.required_fields import (
     entries_of,
@@ -135,7 +136,7 @@ def _convert_to_fixed_size(
     has_other_size = pc.fill_null(pc.not_equal(pc.list_value_length(lists), size), fill_value=False)
     if pc.any(has_other_size).as_py():
         count = pc.list_value_length(lists.filter(has_other_size))[0].as_py()
-        why = f"a list has {count} elements"
+        why = f"a list has {count_text(count, 'element')}"
         raise _mismatch(pa.chunked_array([lists]), field, why)
     elements = lists.flatten()
     if not len(elements):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyhudi.config.formatting import type_text
 from pyhudi.errors import SchemaMismatch
 from pyhudi.input.exact_casts import CAST_ERRORS, cast_computed, exact_integer_bound
 from pyhudi.input.type_tests import is_real
@@ -40,7 +41,7 @@ def format_value(value: Any) -> str:
     try:
         return repr(value)
     except (ValueError, RecursionError):
-        return f"a {type(value).__name__} that is too long to print"
+        return f"{type_text(type(value))} that is too long to print"
 
 
 def _as_number(value: float | Decimal, what: str) -> pa.Scalar[Any]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as at
 
 from pyhudi.clock import is_numpy_time, python_time
+from pyhudi.config.formatting import type_text
 from pyhudi.errors import ConfigError, SchemaMismatch, UnsupportedTableFeature, without_hint
 from pyhudi.input.exact_casts import cast_exactly, exact_integer_bound
 from pyhudi.input.type_tests import is_list, is_real
@@ -158,7 +159,7 @@ def _check_dicts(rows: Sequence[Any]) -> None:
     others = _types(rows, lambda python_type: not issubclass(python_type, dict))
     if others:
         row = next(n for n, value in enumerate(rows) if type(value) in others)
-        msg = f"cannot read rows from a list: item {row} is a {type(rows[row]).__qualname__}"
+        msg = f"cannot read rows from a list: item {row} is {type_text(type(rows[row]))}"
         raise ConfigError(msg, hint="Pass a list of dicts, or of Arrow record batches.")
 
 
@@ -474,9 +475,7 @@ def _check_types(
 ) -> None:
     for python_type in set(map(type, values)):
         if not issubclass(python_type, python_types) or issubclass(python_type, but):
-            raise TypeError(
-                f"a {python_type.__module__}.{python_type.__qualname__}".replace("builtins.", "")
-            )
+            raise TypeError(type_text(python_type))
 
 
 def _is_beyond_float32(value: Any) -> bool:

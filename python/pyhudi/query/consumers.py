@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from pyhudi.clock import Clock
+from pyhudi.config.formatting import count_text
 from pyhudi.config.timeline_layout import META_FOLDER
 from pyhudi.errors import ConfigError, ConsumerConflict, CorruptTable
 from pyhudi.query.commit_range import Shard
@@ -125,7 +126,8 @@ class ConsumerPosition:
         stored = len(content.shards)
         if stored != self._shard.count:
             raise ConfigError(
-                f"the consumer {self._name!r} has {stored} shards, not {self._shard.count}",
+                f"the consumer {self._name!r} has {count_text(stored, 'shard')}, not "
+                f"{self._shard.count}",
                 hint="Pass the stored number, or delete the consumer to begin with another one.",
             )
         if content.order != order:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from pyhudi.config.formatting import HtmlRepr
+from pyhudi.config.formatting import HtmlRepr, count_text
 from pyhudi.slices.file_slices import FileSlices
 
 if TYPE_CHECKING:
@@ -85,8 +85,9 @@ class Explanation(HtmlRepr):
 
     def __str__(self) -> str:
         lines = [f"files: {self.listing}", *map(str, self.steps)]
-        partitions = f"{self.partitions} partitions listed"
-        lines.append(f"to read: {self.slices} file slices, {self.size} bytes; {partitions}")
+        partitions = f"{count_text(self.partitions, 'partition')} listed"
+        slices = count_text(self.slices, "file slice")
+        lines.append(f"to read: {slices}, {self.size} bytes; {partitions}")
         return "\n".join(lines)
 
 

@@ -177,8 +177,8 @@ def _by_values(table: TableSnapshot, columns: pa.Table) -> KeyLookup:
     """Return the lookup by the values of the key columns."""
     if columns.num_rows > _MAX_VALUES:
         raise ConfigError(
-            f"{columns.num_rows} keys; the maximum is {_MAX_VALUES} for keys that are not strings "
-            "or integers",
+            f"{columns.num_rows:,} keys; the maximum is {_MAX_VALUES:,} for keys that are not "
+            "strings or integers",
             hint="Look up fewer keys at a time, or join the keys with a scan.",
         )
     where = _among(table, columns)

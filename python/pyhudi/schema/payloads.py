@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.column_rules import ColumnRules
+from pyhudi.config.formatting import count_text, type_text
 from pyhudi.config.merge_mode import (
     AWS_DMS_PAYLOAD,
     DEBEZIUM_PAYLOADS,
@@ -77,7 +78,8 @@ class CheckedMerger:
         rows, deleted = pair
         merged = self._in_types(rows, newer.schema)
         if merged.num_rows != newer.num_rows:
-            msg = f"{self._name} returned {merged.num_rows} rows for {newer.num_rows} pairs"
+            pairs = count_text(newer.num_rows, "pair")
+            msg = f"{self._name} returned {count_text(merged.num_rows, 'row')} for {pairs}"
             raise SchemaMismatch(msg, hint="Return one row for each pair.")
         for path in self.keeps:
             self._check_kept(path, merged, older, newer)
@@ -114,9 +116,7 @@ class CheckedMerger:
         try:
             return deleted if isinstance(deleted, pa.Array) else pa.array(deleted)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            msg = (
-                f"{self._name} returned a {type(deleted).__qualname__} as the mask of deleted keys"
-            )
+            msg = f"{self._name} returned {type_text(type(deleted))} as the mask of deleted keys"
             hint = "Return (merged, deleted) with a boolean array, one value for each pair."
             raise SchemaMismatch(msg, hint=hint) from error
 

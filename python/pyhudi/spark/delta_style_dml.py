@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from pyhudi.api.table import HudiTable
+from pyhudi.config.formatting import count_text
 from pyhudi.config.merge_mode import PAYLOAD_CLASS
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.protocol import Engine
@@ -306,7 +307,8 @@ def _check_duplicates(
     (row,) = collect(both, "look for duplicate keys", handle.engine)
     if row["n"] != row["m"]:
         raise duplicate_keys_error(
-            f"{row['m']} rows change, and the table has {row['n']} rows with their keys"
+            f"the keys of {count_text(row['m'], 'row')} to change are those of "
+            f"{count_text(row['n'], 'row')} of the table"
         )
 
 
@@ -364,14 +366,15 @@ def _check_all_written(assigned: AssignedRows, by_action: Mapping[str, int]) -> 
     """Raise `SchemaMismatch` if a row would be ignored."""
     counts = assigned.counts
     written = sum(counts.inserts.values()) + sum(update.rows for update in counts.updates.values())
-    if written < by_action["update"] + by_action["insert"]:
+    changed = by_action["update"] + by_action["insert"]
+    if written < changed:
         raise SchemaMismatch(
-            f"{by_action['update'] + by_action['insert'] - written} rows would be inserted with "
-            "existing keys, because the condition does not match these rows, or as deleted rows",
+            f"would insert {count_text(changed - written, 'row')} with existing keys, because the "
+            "condition does not match these rows, or as deleted rows",
             hint="Match by the record key.",
         )
     deleted = sum(counts.deletes.values())
     if deleted < by_action["delete"]:
         raise SchemaMismatch(
-            f"the index does not find {by_action['delete'] - deleted} rows to delete"
+            f"the index does not find {count_text(by_action['delete'] - deleted, 'row')} to delete"
         )

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from pyhudi import _native
+from pyhudi.config.formatting import count_text
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import HudiError
@@ -249,6 +250,6 @@ def check_all_written(written: int, total: int) -> None:
     """Raise `HudiError` unless as many rows were written as were counted."""
     if written != total:
         raise HudiError(
-            f"{total} rows were counted and {written} written: they changed between two jobs",
+            f"counted {count_text(total, 'row')}, wrote {written}: they changed between two jobs",
             hint="Give a DataFrame that gives the same rows each time, or store it first.",
         )

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.hint_spelling import for_sql, spell_hints
 from pyhudi.config.log import warn
 from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError, MaintenanceWarning, UnsupportedTableFeature
@@ -123,6 +124,7 @@ class SqlRunner:
     """Whether the caller is `spark.sql` itself: statements that pyhudi does not have are Spark's,
     if they change no Hudi table."""
 
+    @spell_hints(for_sql)
     def run(
         self, text: str, args: Any = None, kwargs: Mapping[str, Any] = MappingProxyType({})
     ) -> DataFrame:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _Run = Callable[[Callable[[], Any]], Any]
 
+_RESERVED_COLUMNS = """SELECT keyword_name FROM duckdb_columns() JOIN duckdb_keywords()
+    ON lower(column_name) = keyword_name
+    WHERE NOT internal AND keyword_category IN ('reserved', 'type_function')"""
+"""The columns of a connection's views that a query must quote."""
 _VIEW = "_pyhudi_"
 """Prefix of the views of tables that a query names by location or with a time."""
 
@@ -135,7 +139,28 @@ class QueryRows(LazyRows):
                     raise ConfigError("the statement has no result", hint="Give a query.")
                 yield relation, run
             except duckdb.Error as error:
-                raise ConfigError(f"DuckDB: {error}") from error
+                hint = _hint(error, self._sql, connection)
+                raise ConfigError(f"DuckDB: {error}", hint=hint) from error
+
+
+def _hint(error: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
+    """Return what to do about an error of DuckDB; "" if its message says enough."""
+    if "Function with name" in str(error):
+        return "Queries have DuckDB's functions, conditions and values have Spark's."
+    if type(error).__name__ != "ParserException":
+        return ""
+    reserved = {name for (name,) in connection.execute(_RESERVED_COLUMNS).fetchall()}
+    tokens = Tokens(sql, "standard")
+    words: dict[str, None] = {}
+    while tokens.raw():
+        is_word = not tokens.is_quoted() and tokens.raw(-1) != "."
+        if is_word and tokens.raw().lower() in reserved:
+            words[quote_name(tokens.raw())] = None
+        tokens.at += 1
+    names = " and ".join(words)
+    if not names:
+        return "Queries are DuckDB's SQL. Put names that are words of SQL into double quotes."
+    return f"Put {names} into double quotes if a column is meant: DuckDB reserves the word."
 
 
 def _check_names(columns: Sequence[str]) -> None:

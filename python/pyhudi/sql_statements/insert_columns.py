@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError, SchemaMismatch
 from pyhudi.sql_statements.statements import Insert
 
@@ -38,7 +39,7 @@ def columns_to_fill(
         columns += [name for name in spec if name not in static]
     if len(columns) != len(query_columns) or len({*columns, *static}) < len(columns) + len(static):
         raise SchemaMismatch(
-            f"the query has {len(query_columns)} columns for {', '.join(columns)}",
+            f"the query has {count_text(len(query_columns), 'column')} for {', '.join(columns)}",
             hint="Name each column once, and give each one value.",
         )
     return columns, static

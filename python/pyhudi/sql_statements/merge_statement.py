@@ -35,7 +35,7 @@ from pyhudi.sql_statements.statement_parser import (
     query_of_source,
 )
 from pyhudi.sql_statements.statements import Assignment, Clause, MergeInto
-from pyhudi.sql_statements.subqueries import with_values
+from pyhudi.sql_statements.subqueries import conjuncts, with_values
 from pyhudi.sql_statements.table_references import find_tables
 from pyhudi.sql_statements.tokens import quote_name
 from pyhudi.txn.result import WriteResult
@@ -101,7 +101,7 @@ def _source(statement: MergeInto, table: HudiTable, relations: Relations) -> Any
 def _columns_of_condition(statement: MergeInto, target: Side, source: Side) -> dict[str, str]:
     """Return the source's column that ON compares with each column of the table."""
     matched: dict[str, str] = {}
-    for condition in _conjuncts(parse_one(statement.condition, "ON")):
+    for condition in conjuncts(parse_one(statement.condition, "ON")):
         pair = _columns_of_equality(condition, target, source)
         if pair is None:
             raise ConfigError(
@@ -113,14 +113,6 @@ def _columns_of_condition(statement: MergeInto, target: Side, source: Side) -> d
         if matched.setdefault(own, other) != other:
             raise ConfigError(f"ON compares the column {own!r} twice", hint=_BY_KEY)
     return matched
-
-
-def _conjuncts(tree: Any) -> list[Any]:
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    if isinstance(tree, exp.And):
-        return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
-    return [tree]
 
 
 def _columns_of_equality(condition: Any, target: Side, source: Side) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ from pyhudi.sql_statements.insert_columns import columns_to_fill
 from pyhudi.sql_statements.relations import Relations
 from pyhudi.sql_statements.statement_parser import column_to_set
 from pyhudi.sql_statements.statements import Delete, Insert, Update
-from pyhudi.sql_statements.subqueries import depends_on_rows, with_values
+from pyhudi.sql_statements.subqueries import split_condition, with_values
 from pyhudi.sql_statements.tokens import quote_name
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.merge_clauses import TARGET
@@ -38,7 +38,7 @@ _ALL = SqlTree("TRUE", exp.true())
 
 def run_update(statement: Update, table: HudiTable, relations: Relations) -> WriteResult:
     """Run UPDATE. Raises as `HudiTable.update` does, and `ConfigError` for invalid expressions."""
-    keys = _matching_keys(statement, table, relations)
+    where, keys = _condition(statement, table, relations)
     side = _side(statement, table, TARGET if keys else None)
     values: dict[str, SqlTree] = {}
     for assignment in statement.assignments:
@@ -47,17 +47,20 @@ def run_update(statement: Update, table: HudiTable, relations: Relations) -> Wri
             raise ConfigError(f"the statement sets the column {column!r} twice")
         value = with_values(assignment.value, relations, table)
         values[column] = resolve_names(value, [side], f"SET {column}")
+    condition = resolve_names(where, [side], "WHERE")
     if keys is not None:
-        return table.merge(keys).when_matched_update(values).execute()
-    return table.update(_condition(statement, side, relations, table), values)
+        return table.merge(keys).when_matched_update(values, where=condition).execute()
+    return table.update(condition, values)
 
 
 def run_delete(statement: Delete, table: HudiTable, relations: Relations) -> WriteResult:
     """Run DELETE. Raises as `HudiTable.delete` does, and `ConfigError` for invalid expressions."""
-    keys = _matching_keys(statement, table, relations)
+    where, keys = _condition(statement, table, relations)
+    side = _side(statement, table, TARGET if keys else None)
+    condition = resolve_names(where, [side], "WHERE")
     if keys is not None:
-        return table.merge(keys).when_matched_delete().execute()
-    return table.delete(_condition(statement, _side(statement, table), relations, table))
+        return table.merge(keys).when_matched_delete(where=condition).execute()
+    return table.delete(condition)
 
 
 def run_insert(
@@ -120,16 +123,19 @@ def _name(statement: Update | Delete) -> str | None:
     return statement.alias or (None if by_path else statement.table.parts[-1])
 
 
-def _matching_keys(
+def _condition(
     statement: Update | Delete, table: HudiTable, relations: Relations
-) -> QueryRows | None:
-    """Return the keys of the rows for which DuckDB finds the condition true.
+) -> tuple[SqlTree, QueryRows | None]:
+    """Return the condition, and the keys of the rows for which DuckDB finds its part of it true.
 
     None for a condition without a subquery that depends on the row: pyhudi evaluates it.
     """
-    where, fields = statement.where, table.config.record_key_fields
-    if where is None or not depends_on_rows(where, relations, table):
-        return None
+    if statement.where is None:
+        return _ALL, None
+    condition, where = split_condition(statement.where, relations, table)
+    if where is None:
+        return condition, None
+    fields = table.config.record_key_fields
     if not fields:
         raise UnsupportedTableFeature(
             "hoodie.table.recordkey.fields is not set: a subquery that depends on the row needs "
@@ -143,20 +149,13 @@ def _matching_keys(
     message = "the condition is true for some rows of a key only"
     checked = f"CASE WHEN bool_and(_pyhudi_match) THEN {names[0]} ELSE error('{message}') END"
     keys = ", ".join([f"{checked} AS {names[0]}", *names[1:]])
-    match = f"coalesce(({where}\n), false) AS _pyhudi_match"
-    rows = f"SELECT {columns}, {match} FROM {statement.table} {alias}"  # noqa: S608 - the caller wrote it
+    match = f"coalesce({where}, false) AS _pyhudi_match"
+    source = ".".join(map(quote_name, statement.table.parts))
+    rows = f"SELECT {columns}, {match} FROM {source} {alias}"  # noqa: S608 - the caller wrote it
     query = " ".join(
         ("SELECT", keys, f"FROM ({rows})", "GROUP BY", columns, "HAVING bool_or(_pyhudi_match)")
     )
-    return QueryRows(query, relations, table)
-
-
-def _condition(
-    statement: Update | Delete, side: Side, relations: Relations, table: HudiTable
-) -> SqlTree:
-    if statement.where is None:
-        return _ALL
-    return resolve_names(with_values(statement.where, relations, table), [side], "WHERE")
+    return condition, QueryRows(query, relations, table)
 
 
 def _is_empty(rows: NamedColumns) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyhudi.api.table import HudiTable
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.hint_spelling import for_sql, spell_hints
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.errors import ConfigError
 from pyhudi.sql_statements.definition_statements import (
@@ -126,6 +127,7 @@ class SqlSession:
         self.relations = relations
         self._settings: dict[str, str] = {}
 
+    @spell_hints(for_sql)
     def run(self, text: str) -> SqlResult:
         """Run one statement; see `sql` for its result and errors."""
         statement = parse_statement(text, "standard")

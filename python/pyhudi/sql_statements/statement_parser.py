@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.sql_statements import ddl_parser
 from pyhudi.sql_statements.statements import (
@@ -201,7 +202,8 @@ def _insert_values(tokens: Tokens) -> tuple[Assignment, ...] | None:
         values.append(tokens.text_until({","}, "a value"))
     tokens.expect(")")
     if len(values) != len(columns):
-        tokens.fail(f"INSERT names {len(columns)} columns and has {len(values)} values")
+        has = count_text(len(values), "value")
+        tokens.fail(f"INSERT names {count_text(len(columns), 'column')} and has {has}")
     return tuple(Assignment(*pair) for pair in zip(columns, values, strict=True))
 
 

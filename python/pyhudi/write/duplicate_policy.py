@@ -56,7 +56,7 @@ def warn_of_duplicates(context: WriteContext, count: int) -> None:
     """Warn about inserted rows with existing keys."""
     if count:
         warn(
-            f"{context.storage.uri}: {count_text(count, 'row')} were inserted with keys that the "
+            f"{context.storage.uri}: inserted {count_text(count, 'row')} with keys that the "
             "table already has: these keys have duplicates now, and Apache Hudi's "
             'clustering fails on them ("multiple records with same key") until they are removed; '
             f"{INSERT_DUPLICATES}=drop drops such rows, fail raises for them, and none inserts "

@@ -191,8 +191,8 @@ class StagedChanges:
 
     @property
     def only_deletes(self) -> bool:
-        """Whether the transaction has no new or changed row."""
-        return bool(self._rows.num_rows == 0)
+        """Whether the transaction deletes rows, and has no new or changed row."""
+        return bool(self._rows.num_rows == 0 < self._deleted.num_rows)
 
     def assign(self) -> AssignedLocalRows:
         """Assign the changes to their file groups."""

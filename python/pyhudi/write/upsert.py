@@ -232,7 +232,7 @@ def _warn_of_partitions(assigned: AssignedRows, counters: RowCounters | None) ->
     if not dropped or INDEX_TYPE in context.handle_options:
         return
     warn(
-        f"{context.storage.uri}: {count_text(dropped, 'row')} of the data were dropped, since rows "
+        f"{context.storage.uri}: dropped {count_text(dropped, 'row')} of the data, since rows "
         "of the same keys are for other partitions: with the table's record index a key is unique "
         f"over all partitions; create the table with {INDEX_TYPE}=SIMPLE to have a key once in "
         "each partition",

@@ -12,7 +12,7 @@ from pyhudi.api.notebook_html.timeline_picture import timeline_picture
 from pyhudi.api.outputs import Outputs
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.actions import Instant, State
-from pyhudi.config.formatting import count_text, printable
+from pyhudi.config.formatting import count_text, printable, type_text
 from pyhudi.errors import ConfigError
 from pyhudi.input.type_tests import is_number
 from pyhudi.table.table_snapshot import TableSnapshot
@@ -66,13 +66,14 @@ def show(rows: Any, n: int = 20) -> View:
     if isinstance(rows, Outputs) or hasattr(rows, "scan"):  # the latter is a HudiTable
         return View(rows.head(n), n)
     if not hasattr(rows, "__arrow_c_stream__"):
-        raise ConfigError(f"rows is a {type(rows).__name__}; it must give an Arrow stream")
+        raise ConfigError(f"rows is {type_text(type(rows))}; it must give an Arrow stream")
     return View(pa.table(rows), n)
 
 
 def timeline_html(table: TableSnapshot) -> str:
     """Return the notebook HTML of a table's timeline."""
     timeline = table.timeline
+    instants = count_text(len(timeline.instants), "instant")
     return fragment(
         timeline_picture(
             timeline.instants,
@@ -80,7 +81,7 @@ def timeline_html(table: TableSnapshot) -> str:
             merge_on_read=table.config.is_merge_on_read,
             with_ends=timeline.completes_in_names,
         ),
-        note(f"The active timeline of {table.config.name}: {len(timeline.instants):,} instants."),
+        note(f"The active timeline of {table.config.name}: {instants}."),
     )
 
 

@@ -123,7 +123,7 @@ def _last(table: TableSnapshot, commit: Instant | None) -> object:
 
 def _count_text(instants: tuple[Instant, ...]) -> str:
     pending = sum(not instant.is_completed for instant in instants)
-    return f"{len(instants):,} instants, {pending:,} of them pending"
+    return f"{count_text(len(instants), 'instant')}, {pending:,} of them pending"
 
 
 _MAX_BYTES_TO_READ = 16 * 1024 * 1024
@@ -287,5 +287,5 @@ def _columns(schema: Iterable[pa.Field]) -> Html:
 
 def _details(columns: int, grid_of_columns: Html) -> Html:
     """Return a grid of columns that is closed at first if it is long."""
-    summary = tag("summary", f"{columns:,} columns")
+    summary = tag("summary", count_text(columns, "column"))
     return tag("details", summary, grid_of_columns, open="" if columns <= 12 else None)

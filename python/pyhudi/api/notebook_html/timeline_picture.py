@@ -10,7 +10,7 @@ from pyhudi.api.notebook_html.commit_summary import clock_text, kind_of, time_of
 from pyhudi.api.notebook_html.html import Html, tag
 from pyhudi.api.notebook_html.style import ACTION_COLORS
 from pyhudi.config.actions import RESTORE, ROLLBACK, SAVEPOINT, Instant
-from pyhudi.config.formatting import duration_text, instant_text
+from pyhudi.config.formatting import count_text, duration_text, instant_text
 
 _WIDTH, _LANE, _NAMES, _COUNTS, _TOP = 1130, 30, 108, 92, 8
 _MAX_SINGLE_MARKS = 500
@@ -88,7 +88,8 @@ def timeline_picture(
             svg.text(_WIDTH, middle + 4, _count_text(here), anchor="end"),
             *draw(here, middle, ACTION_COLORS.get(kind, "#888")),
         ]
-    label = f"{len(instants)} instants, {'one after the other' if by_order else 'by time'}"
+    order = "one after the other" if by_order else "by time"
+    label = f"{count_text(len(instants), 'instant')}, {order}"
     return svg.picture(_WIDTH, bottom + 24, inner, label)
 
 
