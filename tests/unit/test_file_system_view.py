@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -315,3 +317,13 @@ def test_given_partitions_are_listed_directly_and_may_be_missing() -> None:
 def test_view_refuses_orc_file_in_parquet_table() -> None:
     with pytest.raises(UnsupportedTableFeature, match="ORC"):
         view(9, [*v9((1, 2)), base("a", 1).replace(".parquet", ".orc")]).slices()
+
+
+def test_view_is_freed_after_its_slices_were_found() -> None:
+    """The garbage collector does not see a cycle through an object of the core."""
+    used = view(9, [*v9((1, 2)), base("a", 1)])
+    assert used.slices()
+    dead = weakref.ref(used)
+    del used
+    gc.collect()
+    assert dead() is None

@@ -8,6 +8,7 @@ blocks, which their reader must check (`TableVersion.blocks_need_commit_check`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from pyhudi import _native
@@ -265,14 +266,11 @@ class FileSystemView:
         return _native.SliceFinder(
             groups,
             is_committed=self._timeline.is_committed,
-            completion_time=self._completion_time,
+            # The garbage collector does not see references in the core: none may lead to the view.
+            completion_time=partial(_completion_time, self._timeline),
             logs_named_by_base_instant=self._config.version.logs_named_by_base_instant,
             compactions=list(self._pending_compactions.items()),
         )
-
-    def _completion_time(self, instant: str) -> str:
-        timeline = self._timeline
-        return timeline.completion_time(instant) or timeline.archive.completion_time(instant)
 
     @cached_property
     def _pending_compactions(self) -> dict[GroupKey, str]:
@@ -282,6 +280,10 @@ class FileSystemView:
             for instant in self._timeline.pending(COMPACTION)
             for key in slice_builder.groups_of_plan(self._timeline.plan(instant))
         }
+
+
+def _completion_time(timeline: Timeline, instant: str) -> str:
+    return timeline.completion_time(instant) or timeline.archive.completion_time(instant)
 
 
 def check_supported(unsupported: str | None, config: TableConfig) -> None:
