@@ -49,6 +49,8 @@ FAULTS ?= 1
 CLUSTER_SECONDS ?= 600
 SEEDS ?= 5000
 FIRST_SEED ?= 0
+DEVIATIONS ?= 2
+COUNTS := $(CURDIR)/build/counts
 ARCH ?= x86_64
 
 .PHONY: help
@@ -223,9 +225,21 @@ test-spark-cluster: $(STAMPS)/spark4 ## a cluster of a master and two workers: e
 	PYHUDI_CLUSTER_SECONDS=$(CLUSTER_SECONDS) .venv-spark4/bin/python -m pytest -q tests/spark_cluster $(PYTEST_ARGS)
 
 .PHONY: simulate
-simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on; with PYHUDI_HARD=1 harder ones
-	PYHUDI_SEEDS=$(SEEDS) PYHUDI_FIRST_SEED=$(FIRST_SEED) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) \
+simulate: $(STAMPS)/native ## interleavings of several writers: SEEDS (5000) of each kind of table, from FIRST_SEED (0) on; with PYHUDI_HARD=1 harder ones; counted for docs/explanation/reliability.md
+	rm -rf $(COUNTS)
+	PYHUDI_COUNTS=$(COUNTS) PYHUDI_SEEDS=$(SEEDS) PYHUDI_FIRST_SEED=$(FIRST_SEED) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) \
 	  tests/sim/test_many_writers.py $(PYTEST_ARGS)
+	PYHUDI_COUNTS=$(COUNTS) $(BIN)/python -m tests.sim.counts simulate$(if $(PYHUDI_HARD),-hard) \
+	  "make simulate$(if $(PYHUDI_HARD), PYHUDI_HARD=1) SEEDS=$(SEEDS) FIRST_SEED=$(FIRST_SEED)"
+	$(BIN)/python scripts/generate_docs.py
+
+.PHONY: small-worlds
+small-worlds: $(STAMPS)/native ## two writers of one row each, in each order of their storage calls with DEVIATIONS (2) switches or faults
+	rm -rf $(COUNTS)
+	PYHUDI_COUNTS=$(COUNTS) PYHUDI_DEVIATIONS=$(DEVIATIONS) $(BIN)/python -m pytest -q --timeout 0 -n $(TEST_PROCESSES) --dist worksteal \
+	  tests/sim/test_small_worlds.py -k serializable $(PYTEST_ARGS)
+	PYHUDI_COUNTS=$(COUNTS) $(BIN)/python -m tests.sim.counts small-worlds "make small-worlds DEVIATIONS=$(DEVIATIONS)"
+	$(BIN)/python scripts/generate_docs.py
 
 .PHONY: golden
 golden: $(STAMPS)/native ## compares every golden table with what Apache Hudi reads from it

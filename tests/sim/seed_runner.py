@@ -27,6 +27,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.write_context import Handle
+from tests.sim.counts import note_run
 from tests.sim.crash import leftovers
 from tests.sim.followers import Deliveries, follows, judge_deliveries
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
@@ -99,6 +100,7 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
         failed = attempt.said == "failed" and attempt.most == 1
         assert 0 <= attempt.published <= (0 if failed else attempt.most)
         assert history.is_as_said(attempt), attempt
+    note_run("seeds", kind, world.counts)
     world.odds = Odds(switch=0)
     # By then whatever died counts as dead, also what shows no heartbeat.
     world.now_ms += 900_000 + UNSEEN_MS

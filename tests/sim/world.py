@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -105,6 +106,8 @@ class World:
         self.now_ms = START_MS
         self.tasks: list[Task] = []
         self.running: Task | None = None
+        self.counts = Counter[str]()
+        """How often things happened: calls to storage, crashes, stalls, lost responses."""
         self.active_owners = _AtWork(self)
         self.modified: dict[str, int] = {}
         """Times of modification, by path, of what was written in this world."""
@@ -155,8 +158,17 @@ class World:
         if not ready:
             self._pass_to(min(self._ready_ms(task) for task in left))
             ready = [task for task in left if self._ready_ms(task) <= self.now_ms]
-        self.running = self.random.choice(ready)
+        self.running = self.choose(ready)
         self.running.gate.release()
+
+    def choose(self, ready: list[Task]) -> Task:
+        """The task that goes on."""
+        return self.random.choice(ready)
+
+    def call(self, method: str, path: str, *, changes: bool) -> None:  # noqa: ARG002 - for worlds that look at it
+        """Before a call to storage, of a path in the table."""
+        self.counts["calls"] += 1
+        self.step(changes=changes)
 
     def _ready_ms(self, task: Task) -> int:
         return max(task.wakes_ms, task.stands_until_ms)
@@ -216,6 +228,7 @@ class World:
         odds, chance = self.odds, self.random.random()
         if changes and chance < odds.kill:
             task.is_dead = True
+            self.counts["crashes"] += 1
             self.tell("dies")
             self.active_owners.forget(task)
             raise Killed
@@ -241,6 +254,7 @@ class World:
 
     def _stand(self, task: Task, for_ms: list[int]) -> None:
         task.stood_still = True
+        self.counts["stalls"] += 1
         task.stands_until_ms = self.now_ms + self.random.choice(for_ms)
         self.tell(f"stands still until {task.stands_until_ms - START_MS}")
         self._switch(task)
@@ -265,7 +279,9 @@ class World:
 
     def loses(self) -> bool:
         """Whether the answer to this change is lost."""
-        return not self._in_timer and self.random.random() < self.odds.lose
+        is_lost = not self._in_timer and self.random.random() < self.odds.lose
+        self.counts["lost responses"] += is_lost
+        return is_lost
 
     def _switch(self, task: Task) -> None:
         self._go_on()
@@ -367,7 +383,7 @@ class WorldStorage(Storage):
         self._prefix = prefix
 
     def below(self, folder: str) -> Storage:
-        part = WorldStorage(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
+        part = type(self)(f"{self.uri}/{folder}", self._world, f"{self._prefix}{folder}/")
         part.cache, part.listings = self.cache, self.listings
         return part
 
@@ -410,17 +426,20 @@ class WorldStorage(Storage):
             self._world.random.shuffle(ordered)
         super().run_concurrently(*ordered)
 
+    def _calls(self, method: str, path: str) -> None:
+        self._world.call(method, self._prefix + path, changes=False)
+
     def read(self, path: str) -> bytes:
-        self._world.step(changes=False)
+        self._calls("read", path)
         return super().read(path)
 
     def head(self, path: str) -> Entry | None:
-        self._world.step(changes=False)
+        self._calls("head", path)
         found = super().head(path)
         return None if found is None else self._dated(found)
 
     def list_dir(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
-        self._world.step(changes=False)
+        self._calls("list_dir", prefix)
         if prefix and not (self._prefix + prefix).startswith(".hoodie"):
             self._world.may_stand()
         folders, files = super().list_dir(prefix)
@@ -430,9 +449,9 @@ class WorldStorage(Storage):
         modified = self._world.modified.get(self._prefix + file.path, START_MS)
         return Entry(file.path, file.size, modified)
 
-    def _changes(self, path: str) -> None:
+    def _changes(self, method: str, path: str) -> None:
         self._world.stand_at(self._prefix + path)
-        self._world.step(changes=True)
+        self._world.call(method, self._prefix + path, changes=True)
 
     def _written(self, path: str, data: bytes) -> None:
         self._world.tell(f"made {self._prefix}{path}")
@@ -445,12 +464,12 @@ class WorldStorage(Storage):
         self._world.stand_at(self._prefix + path)
 
     def put(self, path: str, data: bytes) -> None:
-        self._changes(path)
+        self._changes("put", path)
         super().put(path, data)
         self._written(path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        self._changes(path)
+        self._changes("put_if_absent", path)
         made = super().put_if_absent(path, data)
         if made:
             if not self._prefix:
@@ -459,20 +478,20 @@ class WorldStorage(Storage):
         return made
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        self._world.step(changes=False)
+        self._calls("read_version", path)
         return super().read_version(path)
 
     def replace_version(
         self, path: str, data: bytes, expected: str | None, *, durable: bool = False
     ) -> str | None:
-        self._changes(path)
+        self._changes("replace_version", path)
         made = super().replace_version(path, data, expected, durable=durable)
         if made is not None:
             self._written(path, data)
         return made
 
     def delete(self, path: str) -> bool:
-        self._changes(path)
+        self._changes("delete", path)
         gone = super().delete(path)
         if gone:
             self._world.changed(self._prefix + path, None)

@@ -1,0 +1,212 @@
+"""Runs one schedule of a small world on a copy of a table, and judges the result."""
+
+from __future__ import annotations
+
+import shutil
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pytest
+
+from pyhudi.api.table import HudiTable
+from pyhudi.config.lock_options import CONFLICT_RETRIES
+from pyhudi.config.table_config import TableConfig
+from pyhudi.engine.local import LocalEngine
+from pyhudi.errors import (
+    AfterCommitError,
+    CommitConflict,
+    CommitUnknown,
+    HistoryUnavailable,
+    LockTimeout,
+    StorageError,
+)
+from pyhudi.storage.storage import Storage
+from pyhudi.txn.heartbeat import UNSEEN_MS
+from pyhudi.write import update_delete, upsert
+from pyhudi.write.conflict_retries import retry_on_conflict
+from pyhudi.write.write_context import Handle
+from tests.sim.counts import note_run
+from tests.sim.history import Attempt, Effect, History, seen_in
+from tests.sim.seed_runner import finish, judge, noting_what_stays
+from tests.sim.small_world import (
+    Call,
+    HistoryDoesNotApply,
+    Schedule,
+    SmallWorld,
+    SmallWorldClock,
+    SmallWorldStorage,
+)
+from tests.sim.table_kinds import CITIES, Kind, rows_of
+from tests.sim.tasks import SERVICES
+from tests.sim.world import Task, ruled_by
+
+Operation: TypeAlias = Literal[
+    "increment",
+    "update",
+    "update other",
+    "update far",
+    "insert",
+    "delete",
+    "read",
+    "compact",
+    "cluster",
+]
+"""What a task does: to row k0, to another row of its file, to a row of another partition, with a
+new row, with all rows; or a table service."""
+ROWS = {"update": "k0", "update other": "k2", "update far": "k1", "insert": "k4"}
+
+
+@dataclass(frozen=True)
+class SmallKind:
+    """A table, and what each of the two tasks does once."""
+
+    table: Kind
+    operations: tuple[Operation, Operation]
+    same_machine: bool = True
+    """A task can see that the other one has crashed; otherwise only time shows it."""
+    is_far: bool = False
+    """Independent calls are sent together, as on an object store."""
+    retries: int = 0
+
+    def __str__(self) -> str:
+        """The name of the world."""
+        first, second = (operation.replace(" ", "-") for operation in self.operations)
+        more = "-two-machines" * (not self.same_machine) + "-far" * self.is_far
+        more += f"-{self.retries}-retries" if self.retries else ""
+        return f"{self.table}-{first}-{second}{more}"
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the tasks can be exchanged."""
+        return self.operations[0] == self.operations[1]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of both tasks."""
+        return {**self.table.options, CONFLICT_RETRIES: str(self.retries)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run of a schedule."""
+
+    schedule: Schedule
+    calls: tuple[Call, ...]
+    starts: tuple[int, ...]
+    """For each deviation, the number of calls before it."""
+    error: str = ""
+    result: str = ""
+    """What the tasks reported and what the readers saw; equal for equivalent schedules."""
+
+
+def play_schedule(
+    kind: SmallKind, schedule: Schedule, start: Path, base: Path, *, is_strict: bool = True
+) -> Outcome:
+    """Run a schedule on a copy of a table, and return what happened.
+
+    is_strict: a switch to a task that cannot go on is an error, instead of no switch. Raises
+    `HistoryDoesNotApply` if a call of the schedule does not exist.
+    """
+    shutil.copytree(start, base)
+    world = SmallWorld(schedule, is_strict=is_strict)
+    error = result = ""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = _play(kind, world, base, patch)
+        except HistoryDoesNotApply:
+            raise
+        except Exception:  # noqa: BLE001 - what is wrong is the result
+            error = traceback.format_exc()
+        finally:
+            shutil.rmtree(base)
+    if "HistoryDoesNotApply" in error:
+        raise HistoryDoesNotApply(error)
+    starts = tuple(world.starts[deviation] for deviation in schedule)
+    return Outcome(schedule, tuple(world.calls), starts, error, result)
+
+
+def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPatch) -> str:
+    world.asks_ahead = kind.is_far
+    ruled_by(world, patch, same_machine=kind.same_machine)
+    config = TableConfig.load(Storage(str(base)))
+    history = world.history = History(config, kind.table.gives_way)
+    noting_what_stays(history, patch)
+    for number, operation in enumerate(kind.operations):
+        world.add(f"w{number}", _task(history, str(base), kind, operation, number))
+    world.run()
+    world.settle()
+    note_run("schedules", kind, world.counts)
+    calls, world.calls = world.calls, []
+    assert not history.unexplained(), history.unexplained()
+    for attempt in history.attempts:
+        failed = attempt.said == "failed" and attempt.most == 1
+        assert 0 <= attempt.published <= (0 if failed else attempt.most), attempt
+        assert history.is_as_said(attempt), attempt
+    # By then whatever died counts as dead, also what shows no heartbeat.
+    world.now_ms += 900_000 + UNSEEN_MS
+    stalled = any(task.stood_still for task in world.tasks)
+    finish(world, history, str(base), kind.table, {"k0": (CITIES[0], 9999)})
+    judge(history, base, kind.table, stood_still=stalled)
+    world.calls = calls
+    reports = [(attempt.said, attempt.published) for attempt in history.attempts]
+    return f"{reports} {[seen for seen, *_ in history.sights]} {history.ends()}"
+
+
+def _task(
+    history: History, uri: str, kind: SmallKind, operation: Operation, number: int
+) -> Callable[[Task], None]:
+    def work(task: Task) -> None:
+        world = task.world
+        assert isinstance(world, SmallWorld)
+        clock = SmallWorldClock(world, task)
+        storage = SmallWorldStorage(uri, world)
+        if operation == "read":
+            first = len(history.moments) - 1
+            table = HudiTable(storage, LocalEngine(1), kind.options)
+            history.sights.append((seen_in(table.scan().to_arrow()), first, len(history.moments)))
+            return
+        effect, method = _method(operation, 100 + number, clock)
+        attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
+        history.doing[task.name] = attempt
+        history.attempts.append(attempt)
+        try:
+            retry_on_conflict(Handle(storage, LocalEngine(1), kind.options), None, method, clock)
+            attempt.said, attempt.had = "done", attempt.published
+        except (CommitUnknown, AfterCommitError) as error:
+            world.tell(f"ends with {error!r}")
+        except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
+            attempt.said = "failed"
+            world.tell(f"ends with {error!r}")
+
+    return work
+
+
+def _method(
+    operation: Operation, value: int, clock: SmallWorldClock
+) -> tuple[Effect, Callable[[Handle, Any], object]]:
+    if operation in SERVICES:
+        return dict, lambda handle, _: SERVICES[operation](handle, clock)
+    if operation == "delete":
+        keys = rows_of({"k0": (CITIES[0], 0)}).select(["id", "city"])
+        return (
+            lambda rows: {key: row for key, row in rows.items() if key != "k0"},
+            lambda handle, _: upsert.delete_keys(handle, keys, clock=clock),
+        )
+    if operation == "increment":
+        return (
+            lambda rows: {**rows, "k0": (rows["k0"][0], rows["k0"][1] + 1)},
+            lambda handle, _: update_delete.update(
+                handle, "id = 'k0'", {"v": "v + 1"}, clock=clock
+            ),
+        )
+    key = ROWS[operation]
+    row = {key: (CITIES[int(key[1:]) % 2], value)}
+    return (
+        lambda rows: {**rows, **row},
+        lambda handle, _: upsert.upsert(handle, rows_of(row), clock=clock),
+    )
