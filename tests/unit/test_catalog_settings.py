@@ -8,6 +8,7 @@ import pytest
 
 import pyhudi
 from pyhudi.catalog.catalog_settings import settings_from_json, settings_of
+from pyhudi.catalog.named_table import find_table
 from pyhudi.errors import ConfigError
 
 HIVE = '[catalog.prod]\ntype = "hive"\nuris = "thrift://metastore:9083"\n'
@@ -151,3 +152,14 @@ def test_tls_settings_come_from_file_and_environment(
     assert settings_from_json(settings.to_json()).properties == settings.properties
     with pytest.raises(ConfigError, match=r"ca_file 'missing\.pem' cannot be used"):
         settings.connect()
+
+
+def test_error_of_a_damaged_file_names_the_place(folder: Path) -> None:
+    """And does not say that the table's name is a directory."""
+    (folder / "pyhudi.toml").write_text("[catalog.prod]\ntype = hive\n")
+    with pytest.raises(ConfigError, match="line 2, column 8") as error:
+        find_table("prod.sales.trips")
+    assert "directory" not in str(error.value)
+    (folder / "pyhudi.toml").write_text("")
+    with pytest.raises(ConfigError, match=r"Write a directory as ./prod.sales.trips"):
+        find_table("prod.sales.trips")

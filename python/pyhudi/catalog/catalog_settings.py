@@ -48,6 +48,10 @@ _KERBEROS = ("kerberos", "kerberos_principal", "principal", "keytab", "sasl", "a
 _FLAGS = {"true": True, "false": False}
 
 
+class UnknownCatalog(ConfigError):
+    """A name's catalog is not configured."""
+
+
 @dataclass(frozen=True)
 class CatalogSettings:
     """The settings of one catalog. The representation has no value that may be a secret."""
@@ -110,14 +114,14 @@ def settings_from_json(text: str) -> CatalogSettings:
     return CatalogSettings(properties.pop("name"), properties.pop("type"), properties)
 
 
-def catalog_error(name: str, configured: list[str]) -> ConfigError:
+def catalog_error(name: str, configured: list[str]) -> UnknownCatalog:
     """Return the error for a catalog that is not configured."""
     file = find_file()
     place = f"{file}" if file is not None else "no pyhudi.toml was found"
     hint = did_you_mean(name, configured) or (
         f"Write [catalog.{name}] into pyhudi.toml, or set {PREFIX}{name.upper()}__TYPE."
     )
-    return ConfigError(
+    return UnknownCatalog(
         f"no catalog {name!r} is configured ({place}); configured catalogs: "
         f"{', '.join(configured) or 'none'}",
         hint=hint,

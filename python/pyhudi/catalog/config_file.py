@@ -94,7 +94,8 @@ def _parse(file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from error
     except parser.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not TOML: {error}") from error
+        hint = "Correct the file at this place; text needs quotes."
+        raise ConfigError(f"{file} is not TOML: {error}", hint=hint) from error
     return parsed
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyhudi.catalog.catalog_settings import CatalogSettings, settings_of
+from pyhudi.catalog.catalog_settings import CatalogSettings, UnknownCatalog, settings_of
 from pyhudi.catalog.protocol import CatalogTable, NamespaceCatalog
 from pyhudi.catalog.registration import hudi_entry, is_hudi, local_path
 from pyhudi.catalog.table_sync import is_same_location, sync_table
@@ -55,7 +55,7 @@ def find_table(name: str | os.PathLike[str]) -> NamedTable:
     catalog, database, table = text.split(".")
     try:
         settings = settings_of(catalog)
-    except ConfigError as error:
+    except UnknownCatalog as error:
         error.hint = f"{error.hint} Write a directory as ./{text}.".strip()
         raise
     return NamedTable(settings, settings.connect(), database, table)
