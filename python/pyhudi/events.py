@@ -7,7 +7,7 @@ Events come from the process that calls pyhudi: on Spark, from the driver.
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -15,7 +15,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from typing_extensions import Self
@@ -135,10 +135,13 @@ _FIGURES = (
 
 
 class Operation(_Work):
-    """A call of a method that reads or changes a table, with all retries and services after it."""
+    """A call that reads or changes a table, with all retries and services after it.
+
+    A call of pyhudi within an operation of the same table has no event of its own.
+    """
 
     name: str
-    """Name of the method: "upsert", "compact", "scan"."""
+    """Name of the method or function: "upsert", "compact", "scan", "create_table"."""
     table: str
     """Name of the table."""
     instant: str = ""
@@ -158,8 +161,8 @@ class Operation(_Work):
     def add_figures(self, result: object) -> None:
         """Take over figures of a result that the event has, too."""
         super().add_figures(result)
-        self.instant = str(getattr(result, "instant", ""))
-        self.rows_read = int(getattr(result, "num_rows", 0))
+        self.instant = str(getattr(result, "instant", "")) or self.instant
+        self.rows_read = int(getattr(result, "num_rows", 0)) or self.rows_read
 
 
 class LockWait(Event):
@@ -251,7 +254,7 @@ class Listener:
 _lock = threading.Lock()
 _listeners: tuple[Listener, ...] = ()
 _enclosing: ContextVar[Event | None] = ContextVar("pyhudi_event", default=None)
-_is_notifying: ContextVar[bool] = ContextVar("pyhudi_is_notifying", default=False)
+_is_silent: ContextVar[bool] = ContextVar("pyhudi_is_silent", default=False)
 
 
 def listen(on_end: Function, *, on_begin: Function | None = None) -> Listener:
@@ -305,6 +308,8 @@ class Observation(Generic[E]):
         event.seconds = (_CLOCK.ticks_ns() - self._began_ns) / 1e9
         event.error = error or event.error
         if isinstance(event, Operation):
+            if error is not None:
+                error.__dict__[_IS_REPORTED] = True
             event.requests = {
                 kind: now.since(self._requests[kind])
                 for kind, now in storage_requests().items()
@@ -313,12 +318,9 @@ class Observation(Generic[E]):
         self._notify("end")
 
     def _notify(self, moment: str) -> None:
-        token = _is_notifying.set(True)
-        try:
+        with suppress_events():
             for listener in self._listeners:
                 listener._notify(moment, self.event)  # noqa: SLF001 - of this module
-        finally:
-            _is_notifying.reset(token)
 
     def __enter__(self) -> E:
         self._token = _enclosing.set(self.event)
@@ -330,12 +332,35 @@ class Observation(Generic[E]):
 
 
 _CLOCK = SystemClock()
+_IS_REPORTED = "_pyhudi_is_reported"
+"""Attribute of an exception that is the error of an operation."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def is_observed() -> bool:
     """Return whether a listener gets events of this thread."""
-    return bool(_listeners) and not _is_notifying.get()
+    return bool(_listeners) and not _is_silent.get()
+
+
+def is_reported(error: BaseException) -> bool:
+    """Return whether an exception is the error of an operation that has ended."""
+    return _IS_REPORTED in error.__dict__
+
+
+def enclosing_operation() -> Operation | None:
+    """Return the operation that this thread is in, if there is one."""
+    event = _enclosing.get()
+    return None if event is None else event.operation
+
+
+@contextmanager
+def suppress_events() -> Iterator[None]:
+    """Have no event begin in the block."""
+    token = _is_silent.set(True)
+    try:
+        yield
+    finally:
+        _is_silent.reset(token)
 
 
 def begin(kind: Callable[..., E], *args: Any) -> Observation[E] | None:

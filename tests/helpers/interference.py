@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,7 +16,9 @@ def interfere_once(monkeypatch: pytest.MonkeyPatch, other: Callable[[], object])
 
     def write_before(self: Transaction) -> Transaction:
         monkeypatch.setattr(Transaction, "__enter__", enter)
-        other()
+        # In a thread of its own, because events of the other writer are no part of this one's.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(other).result()
         return enter(self)
 
     monkeypatch.setattr(Transaction, "__enter__", write_before)

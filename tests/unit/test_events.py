@@ -88,7 +88,7 @@ def test_methods_are_operations_by_name(tmp_path: Path, ended: list[events.Event
     table.clean()
     table.archive()
     assert operations(ended) == [
-        "insert",
+        "create_table",
         "delete_keys",
         "update",
         "merge",

@@ -105,7 +105,12 @@ class Changes(Outputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        return report_rows(self.table, "changes", partial(self._stream, self.request.limit))
+        return report_rows(
+            self.table.storage.uri,
+            self.table.config.name,
+            "changes",
+            partial(self._stream, self.request.limit),
+        )
 
     def __repr__(self) -> str:
         request = self.request
@@ -124,7 +129,9 @@ class Changes(Outputs):
 
     def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
         limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)
-        return report_rows(self.table, "changes", partial(self._stream, limit))
+        return report_rows(
+            self.table.storage.uri, self.table.config.name, "changes", partial(self._stream, limit)
+        )
 
     def _stream(self, limit: int | None) -> pa.RecordBatchReader:
         from pyhudi.query.change_reader import change_task  # noqa: PLC0415 - planning needs no core
@@ -173,7 +180,7 @@ class Diff(Outputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        return report_rows(self.after, "diff", self._open)
+        return report_rows(self.after.storage.uri, self.after.config.name, "diff", self._open)
 
     def _open(self) -> pa.RecordBatchReader:
         from pyhudi.query.change_reader import (  # noqa: PLC0415 - planning needs no core

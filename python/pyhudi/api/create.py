@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pyhudi import _native
+from pyhudi import _native, events
 from pyhudi.api.create_cleanup import create_or_undo
 from pyhudi.api.new_name import NewName
 from pyhudi.api.new_table import (
@@ -26,6 +26,7 @@ from pyhudi.api.new_table import (
     new_table,
     with_generated,
 )
+from pyhudi.api.operation_events import as_location_operation, set_location
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.api.table_exists import check_same, has_table
 from pyhudi.clock import Clock, SystemClock
@@ -193,6 +194,7 @@ def create_table(
     )
 
 
+@as_location_operation("create_table")
 def create_and_fill(
     uri: str | os.PathLike[str],
     schema_or_data: Any,
@@ -241,6 +243,7 @@ def create_and_fill(
         options=checked,
     )
     config = config_of(new, schema, constraints or {}, expressions)
+    set_location(storage.uri, config.name)
     handle_options = {name: value for name, value in checked.items() if is_handle_option(name)}
     if new.partition_types:
         pairs = zip(new.partition_fields, new.partition_types, strict=True)
@@ -316,7 +319,8 @@ def _remove_existing(
         table = open_table(directory, options=own_options)
         _complete(table, partitions, clock)
         if fill is not None:
-            fill(table, table.schema.empty_table())
+            with events.suppress_events():
+                fill(table, table.schema.empty_table())
     remove_table(handle, clock)
 
 

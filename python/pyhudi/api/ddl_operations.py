@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyhudi.api.operation_events import as_operation
+from pyhudi.api.operation_events import as_lazy_operation, as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 
@@ -46,6 +46,7 @@ class DdlOperations(TableHandle):
     """DDL of `HudiTable`: its columns, properties and version."""
 
     @arg.check_arguments()
+    @as_lazy_operation
     def alter(
         self,
         *,
@@ -151,6 +152,7 @@ class DdlOperations(TableHandle):
         return read_generated_columns(self.config)
 
     @arg.check_arguments(expression=arg.check_expression)
+    @as_operation
     def add_generated_column(self, name: str, expression: str | ColumnTransform) -> None:
         """Add a column that writers of pyhudi compute from other columns of the row.
 
@@ -180,6 +182,7 @@ class DdlOperations(TableHandle):
         self._reload()
 
     @arg.check_arguments()
+    @as_operation
     def drop_generated_column(self, name: str) -> None:
         """Make a generated column a plain column, which keeps its values.
 

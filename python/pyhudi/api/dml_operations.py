@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.api.operation_events import as_lazy_operation, as_operation, report_error
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
@@ -26,6 +27,7 @@ class DmlOperations(TableHandle):
     """DML of `HudiTable`: delete, update and merge of rows that exist; SQL statements."""
 
     @arg.check_arguments()
+    @as_operation
     def delete_keys(
         self,
         keys: Any,
@@ -68,6 +70,7 @@ class DmlOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_operation
     def delete(
         self,
         where: Any,
@@ -112,6 +115,7 @@ class DmlOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_operation
     def update(
         self,
         where: Any,
@@ -171,6 +175,7 @@ class DmlOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_lazy_operation
     def merge(
         self,
         source: Any,
@@ -220,6 +225,7 @@ class DmlOperations(TableHandle):
         return Merge(write)
 
     @arg.check_arguments()
+    @as_lazy_operation
     def transaction(
         self,
         *,
@@ -264,9 +270,12 @@ class DmlOperations(TableHandle):
             commit_id=commit_id,
             memory_limit=memory_limit,
         )
-        return TableTransaction(self._writable(), commit)
+        return TableTransaction(
+            self._writable(), commit, partial(report_error, self, "transaction")
+        )
 
     @arg.check_arguments()
+    @as_lazy_operation
     def sql(
         self, statement: str, tables: Mapping[str, Any] | None = None
     ) -> pa.Table | WriteResult | HudiTable | None:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from pyhudi.api.operation_events import as_location_operation, set_location
 from pyhudi.api.table_exists import has_table
 from pyhudi.clock import SystemClock
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.options import check_options
+from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import TableNotFound
 from pyhudi.storage.options import is_table_name
@@ -20,6 +22,7 @@ from pyhudi.write.write_context import Handle
 
 
 @arg.check_arguments()
+@as_location_operation("drop_table")
 def drop_table(
     uri: str | os.PathLike[str],
     *,
@@ -30,7 +33,8 @@ def drop_table(
     """Remove a table with its history, under its lock.
 
     You cannot undo it. Data files are removed first and the table's properties last, so
-    you can repeat a call that failed. The lock's file stays, because other writers may wait for it.
+    you can repeat a call that failed. The lock's file and its guard (`.guard`) stay, because other
+    writers may wait for them.
 
     Args:
         uri: location of the table, or its name in a catalog, as in `open_table`. The names of a
@@ -56,12 +60,14 @@ def drop_table(
 
         named = find_table(uri)
         access = named.access(storage_options, options)
+        set_location(access.uri, named.table)
         # A call that failed later may have removed the files.
         with suppress(TableNotFound):
             drop_table(access.uri, storage_options=access.storage_options, options=options)
         named.drop_entries(access.uri)
         return
-    storage = Storage(os.fspath(uri), storage_options)
+    storage, clock = Storage(os.fspath(uri), storage_options), SystemClock()
     if not has_table(storage):
         raise TableNotFound(f"{storage.uri}: there is no Hudi table")
-    remove_table(Handle(storage, LocalEngine(), check_options(options)), SystemClock())
+    set_location(storage.uri, TableConfig.load(storage, clock).name)
+    remove_table(Handle(storage, LocalEngine(), check_options(options)), clock)

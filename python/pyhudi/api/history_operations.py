@@ -21,6 +21,7 @@ class HistoryOperations(TableHandle):
     """History, savepoints, rollback and restore of `HudiTable`."""
 
     @arg.check_arguments()
+    @as_operation
     def history(
         self,
         limit: int | None = None,
@@ -87,6 +88,7 @@ class HistoryOperations(TableHandle):
         self._reload(saved.instant)
         return saved.instant
 
+    @as_operation
     def savepoints(self) -> pa.Table:
         """Return the saved commits, oldest first.
 

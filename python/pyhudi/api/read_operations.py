@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from pyhudi.api.operation_events import as_operation
+from pyhudi.api.operation_events import as_lazy_operation, as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.clock import Moment
 from pyhudi.config import argument_checks as arg
@@ -33,6 +33,7 @@ class ReadOperations(TableHandle, LazyRows):
     """
 
     @arg.check_arguments()
+    @as_lazy_operation
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -119,6 +120,7 @@ class ReadOperations(TableHandle, LazyRows):
         return read_key_rows(self.state, self.engine, self._key_readers, keys, columns)
 
     @arg.check_arguments()
+    @as_lazy_operation
     def incremental(
         self,
         start: Moment | None = None,
@@ -190,6 +192,7 @@ class ReadOperations(TableHandle, LazyRows):
         )
 
     @arg.check_arguments()
+    @as_lazy_operation
     def changes(
         self,
         start: Moment | None = None,
@@ -242,6 +245,7 @@ class ReadOperations(TableHandle, LazyRows):
         )
 
     @arg.check_arguments()
+    @as_lazy_operation
     def diff(self, a: Moment, b: Moment, *, memory_limit: MemorySize | None = None) -> Diff:
         """Return what differs between two snapshots of the table, by record key.
 
@@ -335,6 +339,7 @@ class ReadOperations(TableHandle, LazyRows):
         return self.scan().__arrow_c_stream__(requested_schema)
 
     @arg.check_arguments()
+    @as_lazy_operation
     def head(self, n: int = 10) -> pa.Table:
         """Return the first rows, read from as few files as possible.
 
@@ -353,6 +358,7 @@ class ReadOperations(TableHandle, LazyRows):
         return self.scan().head(n)
 
     @arg.check_arguments()
+    @as_operation
     def count(self, where: Any = None) -> int:
         """Count the rows. Only the columns of the filter are read.
 
@@ -371,6 +377,7 @@ class ReadOperations(TableHandle, LazyRows):
         """
         return self.scan(where=where).count()
 
+    @as_operation
     def report(self, to: str | os.PathLike[str] | IO[str] | IO[bytes]) -> str:
         """Write a report about the table: one HTML file that needs no network, for any browser.
 

@@ -112,7 +112,7 @@ class Scan(ScanOutputs):
             CorruptTable: a file is damaged or missing; also while you read the stream.
             ConfigError: the engine does not give Arrow streams.
         """
-        return report_rows(self.table, self._operation, self._open)
+        return report_rows(self.uri, self.table_name, self._operation, self._open)
 
     def _open(self) -> pa.RecordBatchReader:
         rows = self._rows_of_keys()
@@ -256,7 +256,9 @@ class Scan(ScanOutputs):
         return scan_html(self)
 
     def _first_rows(self, max_rows: int) -> pa.RecordBatchReader:
-        return report_rows(self.table, self._operation, partial(self._open_first, max_rows))
+        return report_rows(
+            self.uri, self.table_name, self._operation, partial(self._open_first, max_rows)
+        )
 
     def _open_first(self, max_rows: int) -> pa.RecordBatchReader:
         limit = max_rows if self.request.limit is None else min(max_rows, self.request.limit)

@@ -193,7 +193,7 @@ class ScanOutputs(Outputs):
         tasks: Sequence[Any] = scan.tasks
         if max_bytes is not None:
             tasks = split_tasks(tasks, PackSizes(max_bytes=max_bytes))
-        return [Split(task) for task in tasks]
+        return [Split(task, scan.table_name) for task in tasks]
 
 
 def check_duckdb(schema: pa.Schema) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import report_rows
 from pyhudi.api.outputs import Outputs
 from pyhudi.input.semi_structured import as_arrow_extension, in_schema
 from pyhudi.schema.predicates import Where, both
@@ -29,6 +30,8 @@ class Split(Outputs):
     """
 
     task: ReadTask
+    table_name: str
+    """Name of the table."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,6 +73,9 @@ class Split(Outputs):
             CorruptTable: a file is damaged or missing, for example because a cleaner has removed it
                 since the scan was planned; raised while you read the stream.
         """
+        return report_rows(self.task.storage.uri, self.table_name, "scan", self._open)
+
+    def _open(self) -> pa.RecordBatchReader:
         from pyhudi.slices.read import read_task  # noqa: PLC0415 - a plan needs no core
 
         rows = in_schema(read_task(self.task), self.schema)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi.api.operation_events import as_lazy_operation, as_operation
 from pyhudi.api.table_handle import TableHandle, load_snapshot
 from pyhudi.clock import Moment, SystemClock
 from pyhudi.config import argument_checks as arg
@@ -20,6 +21,7 @@ class StreamOperations(TableHandle):
     """Streams of `HudiTable`."""
 
     @arg.check_arguments()
+    @as_lazy_operation
     def stream(
         self,
         start: Moment | None = None,
@@ -87,6 +89,7 @@ class StreamOperations(TableHandle):
         )
         return new_stream(self, request, consumer=consumer, poll=poll, wait=wait)
 
+    @as_operation
     def consumers(self) -> pa.Table:
         """Return the consumers of the table's streams, by name.
 
@@ -102,6 +105,7 @@ class StreamOperations(TableHandle):
         return consumer_table(self.storage)
 
     @arg.check_arguments()
+    @as_operation
     def reset_consumer(self, name: str, to: Moment) -> None:
         """Move a consumer, so that its next stream begins there.
 
@@ -126,6 +130,7 @@ class StreamOperations(TableHandle):
         reset_consumer(self.storage, name, order_of(current), position, SystemClock())
 
     @arg.check_arguments()
+    @as_operation
     def delete_consumer(self, name: str) -> None:
         """Delete a consumer. A stream with its name then begins as a new one.
 

@@ -11,6 +11,7 @@ from pyhudi.api.ddl_operations import DdlOperations
 from pyhudi.api.dml_operations import DmlOperations
 from pyhudi.api.history_operations import HistoryOperations
 from pyhudi.api.index_operations import IndexOperations
+from pyhudi.api.operation_events import as_operation
 from pyhudi.api.read_operations import ReadOperations
 from pyhudi.api.service_operations import ServiceOperations
 from pyhudi.api.stream_operations import StreamOperations
@@ -122,6 +123,7 @@ class HudiTable(
         return Inspect(self.state)
 
     @arg.check_arguments()
+    @as_operation
     def check(
         self, *, deep: bool = False, repair: bool = False, memory_limit: MemorySize | None = None
     ) -> CheckResult:
@@ -165,6 +167,7 @@ class HudiTable(
         return replace(result, repaired=repaired)
 
     @arg.check_arguments(name=arg.name, database=arg.name)
+    @as_operation
     def sync(
         self,
         catalog: Catalog | None = None,

@@ -30,10 +30,14 @@ class TableTransaction:
     """
 
     def __init__(
-        self, handle: WritableTable, commit: Callable[[list[Statement]], WriteResult]
+        self,
+        handle: WritableTable,
+        commit: Callable[[list[Statement]], WriteResult],
+        report_error: Callable[[BaseException], None],
     ) -> None:
         self._context = WriteContext.open(handle, SystemClock())
         self._commit = commit
+        self._report_error = report_error
         self._statements: list[Statement] = []
         self._is_open = False
         self._result: WriteResult | None = None
@@ -138,6 +142,8 @@ class TableTransaction:
         self._is_open = False
         if error is None:
             self._result = self._commit(self._statements)
+        else:
+            self._report_error(error)
 
     def _read(self, data: Any) -> Any:
         if is_spark_frame(data):

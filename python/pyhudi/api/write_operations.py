@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyhudi.api.operation_events import as_lazy_operation, as_operation
 from pyhudi.api.table_handle import TableHandle
 from pyhudi.config import argument_checks as arg
 from pyhudi.errors import ConfigError
@@ -28,6 +29,7 @@ class WriteOperations(TableHandle):
     """
 
     @arg.check_arguments(rejected=arg.check_table)
+    @as_operation
     def upsert(
         self,
         data: Any,
@@ -100,6 +102,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments(rejected=arg.check_table)
+    @as_operation
     def insert(
         self,
         data: Any,
@@ -152,6 +155,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments(rejected=arg.check_table)
+    @as_operation
     def bulk_insert(
         self,
         data: Any,
@@ -210,6 +214,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_operation
     def overwrite(
         self,
         data: Any,
@@ -256,6 +261,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_operation
     def overwrite_partitions(
         self,
         data: Any,
@@ -299,6 +305,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_operation
     def delete_partitions(
         self,
         partitions: Any,
@@ -337,6 +344,7 @@ class WriteOperations(TableHandle):
         )
 
     @arg.check_arguments()
+    @as_lazy_operation
     def writer(
         self,
         *,
