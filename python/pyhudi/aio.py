@@ -20,6 +20,8 @@ from pyhudi.api.outputs import Outputs
 from pyhudi.api.stream import Stream, StreamBatch
 from pyhudi.api.table import HudiTable
 from pyhudi.api.table_exists import table_exists as _table_exists
+from pyhudi.foreign_names import attribute_hint
+from pyhudi.input.lazy_rows import ForeignNames
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,7 +107,16 @@ def _lazy(
     return describe
 
 
-class AsyncRows:
+def _hint(blocking: type, name: str, expression: str) -> str | None:
+    """Return what to write for a name that the blocking class has, or has a hint for."""
+    if hasattr(blocking, name):
+        call = "(…)" if callable(getattr(blocking, name)) else ""
+        return f"Write await table.run(lambda t: {expression}.{name}{call})."
+    hint = attribute_hint(blocking, name)
+    return hint and f"{hint} Here, await it, or write await table.run(lambda table: …)."
+
+
+class AsyncRows(ForeignNames):
     """Rows that are described but not read: a scan, changes or a difference.
 
     Errors of the arguments are raised by the outputs.
@@ -113,6 +124,11 @@ class AsyncRows:
 
     def __init__(self, describe: Callable[[], Outputs]) -> None:
         self._describe = describe
+
+    def _hint(self, name: str) -> str | None:
+        from pyhudi.api.scan import Scan  # noqa: PLC0415 - only errors need it
+
+        return _hint(Scan, name, "t.scan(…)")
 
     to_arrow = _of_rows(Outputs.to_arrow)
     to_polars = _of_rows(Outputs.to_polars)
@@ -228,7 +244,7 @@ def _streaming(
     return open_stream
 
 
-class AsyncTable:
+class AsyncTable(ForeignNames):
     """A table whose methods are awaited: see `pyhudi.HudiTable`.
 
     `scan`, `incremental`, `changes` and `diff` are not awaited, but their outputs are. `run` is for
@@ -241,6 +257,17 @@ class AsyncTable:
 
     def __repr__(self) -> str:
         return f"<AsyncTable of {self.table!r}>"
+
+    def _hint(self, name: str) -> str | None:
+        return _hint(HudiTable, name, "t")
+
+    def __len__(self) -> int:
+        """Raise `TypeError`: `len` cannot be awaited."""
+        raise TypeError("an AsyncTable has no len()\nHint: Write await table.count().")
+
+    def __bool__(self) -> bool:
+        """Return true without a read; otherwise Python would call `len(table)` for `if table:`."""
+        return True
 
     scan = _lazy(HudiTable.scan)
     incremental = _lazy(HudiTable.incremental)

@@ -157,3 +157,21 @@ def test_async_stream_ends_when_it_is_closed(tmp_path: Path) -> None:
         return number
 
     assert asyncio.run(asyncio.wait_for(follow(), 30)) == 1
+
+
+def test_async_table_says_what_to_write(tmp_path: Path) -> None:
+    """For names of other libraries, and for what `HudiTable` alone has."""
+    table = aio.AsyncTable(pyhudi.create_table(tmp_path / "t", ROWS.rows(["a"]), key="id"))
+    for rows, name, hint in (
+        (table, "vacuum", r"Write table.clean\(\).* await it"),
+        (table, "transaction", r"await table.run\(lambda t: t.transaction\(…\)\)"),
+        (table, "schema", r"await table.run\(lambda t: t.schema\)"),
+        (table.scan(), "schema", r"await table.run\(lambda t: t.scan\(…\).schema\)"),
+        (table.scan(), "fetchall", r"to_pylist\(\)"),
+        (table, "nonsense", "no attribute 'nonsense'$"),
+    ):
+        with pytest.raises(AttributeError, match=hint):
+            getattr(rows, name)
+    with pytest.raises(TypeError, match=r"await table.count\(\)"):
+        len(table)
+    assert table

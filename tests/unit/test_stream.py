@@ -512,6 +512,8 @@ def test_stream_arguments_are_checked(tmp_path: Path) -> None:
         ({"poll": True}, "poll is True"),
         ({"poll": float("nan")}, "poll is nan"),
         ({"start": "whenever"}, "'whenever' is not a time"),
+        ({"start": "lastest"}, "Did you mean 'latest'"),
+        ({"start": "earlist"}, "Did you mean 'earliest'"),
         ({"consumer": ""}, "is not a name"),
         ({"consumer": "../x"}, "is not a name"),
         ({"consumer": ".x"}, "is not a name"),

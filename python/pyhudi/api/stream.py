@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyhudi.api.changes import Changes, changes_of_range
+from pyhudi.api.operation_events import report_failure
 from pyhudi.api.outputs import Outputs
 from pyhudi.api.scan import Scan, new_scan
 from pyhudi.api.table_handle import TableHandle, load_snapshot
@@ -29,6 +30,7 @@ from pyhudi.query.commit_range import (
     IncrementalRange,
     Shard,
     by_completion_times,
+    check_word,
     range_start,
 )
 from pyhudi.query.consumers import ConsumerPosition
@@ -207,7 +209,8 @@ class Stream(Iterator[StreamBatch]):
             raise StopIteration
         batches = self._batches or self._read()
         self._batches = None
-        batch = next(batches)
+        with report_failure(self._handle, "stream"):
+            batch = next(batches)
         self._batches = batches
         return batch
 
@@ -372,6 +375,7 @@ def resolve_position(table: TableSnapshot, start: Moment) -> str | None:
     """
     if _is_latest(start):
         return newest_time(table)
+    check_word(start, ["latest", "earliest"])
     return range_start(table, start, by_completion=by_completion_times(table))
 
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from pyhudi.clock import Moment, instant_of
 from pyhudi.errors import ConfigError, HistoryUnavailable
+from pyhudi.suggestions import did_you_mean
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Instant
 from pyhudi.timeline.instant_range import InstantRange
@@ -81,7 +82,17 @@ def range_start(
     """Return the time after which a range begins; None, "earliest" and zeros are the beginning."""
     if timestamp is None or (isinstance(timestamp, str) and _EARLIEST.fullmatch(timestamp.strip())):
         return None
+    check_word(timestamp, ["earliest"])
     return _bound(table, timestamp, by_completion=by_completion)
+
+
+def check_word(timestamp: Moment, words: Sequence[str]) -> None:
+    """Raise `ConfigError` for a word in place of a time that resembles one of these words."""
+    word = timestamp.strip().lower() if isinstance(timestamp, str) else ""
+    if word.isalpha() and word not in words:
+        hint = did_you_mean(word, words)
+        if hint:
+            raise ConfigError(f"{timestamp!r} is not a time", hint=hint)
 
 
 def range_bounds(
