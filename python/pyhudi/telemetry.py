@@ -35,6 +35,8 @@ def instrument(
 ) -> events.Listener:
     """Record metrics and traces of all operations of this process from now on.
 
+    A second call replaces the first, whose recording ends.
+
     Args:
         meter_provider: receives the metrics; the global provider of OpenTelemetry by default.
         tracer_provider: receives the traces; the global provider of OpenTelemetry by default.
@@ -43,8 +45,9 @@ def instrument(
         The listener. Its `close` ends the recording, and so does the end of a `with` block.
 
     Raises:
-        ConfigError: opentelemetry-api is not installed.
+        ConfigError: opentelemetry-api is not installed, or an argument is not a provider.
     """
+    global _listener  # noqa: PLW0603 - two recordings would record all twice
     try:
         from opentelemetry import metrics, trace  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -52,6 +55,8 @@ def instrument(
         raise ConfigError("opentelemetry-api is not installed", hint=hint) from error
     from pyhudi._native import __version__  # noqa: PLC0415 - as above
 
+    _check_provider("meter_provider", meter_provider, "get_meter")
+    _check_provider("tracer_provider", tracer_provider, "get_tracer")
     meter = metrics.get_meter("pyhudi", __version__, meter_provider)
     tracer = trace.get_tracer("pyhudi", __version__, tracer_provider)
     recorded_metrics, traces = _Metrics(meter), _Traces(tracer)
@@ -63,9 +68,21 @@ def instrument(
         finally:
             traces.end(event)
 
-    listener = events.listen(end, on_begin=traces.begin)
+    if _listener is not None:
+        _listener.close()
+    listener = _listener = events.listen(end, on_begin=traces.begin)
     _observe_requests(meter, lambda: not listener.is_closed)
     return listener
+
+
+_listener: events.Listener | None = None
+"""The recording of the process."""
+
+
+def _check_provider(name: str, provider: object, method: str) -> None:
+    if provider is not None and not callable(getattr(provider, method, None)):
+        kind = "MeterProvider" if method == "get_meter" else "TracerProvider"
+        raise ConfigError(f"{name} is {provider!r:.60}", hint=f"Pass a {kind} of OpenTelemetry.")
 
 
 def _attributes(event: events.Event) -> Attributes:
@@ -250,7 +267,7 @@ def _describe(otel_span: Span, event: events.Event) -> None:
     """Add to a `Span` what is known at the end of its event."""
     from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - an extra
 
-    otel_span.set_attributes(_attributes(event))
+    otel_span.set_attributes({**_attributes(event), "pyhudi.table.uri": event.uri})
     if isinstance(event, events.Operation):
         figures = {
             "db.response.returned_rows": event.rows_read,

@@ -295,3 +295,19 @@ def test_missing_extra_raises_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="opentelemetry-api is not installed") as raised:
         telemetry.instrument()
     assert "pyhudi[opentelemetry]" in raised.value.hint
+
+
+def test_second_instrument_replaces_the_first(tmp_path: Path, received: Received) -> None:
+    table, second = make(tmp_path, rows("a")), Received()
+    received.exporter.clear()
+    with telemetry.instrument(meter_provider=second.meters, tracer_provider=second.tracers):
+        table.upsert(rows("b"))
+    assert len(second.spans("upsert trips")) == 1
+    assert received.spans("upsert trips") == []
+
+
+def test_instrument_refuses_what_is_no_provider() -> None:
+    with pytest.raises(ConfigError, match="tracer_provider is 'x'"):
+        telemetry.instrument(tracer_provider="x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="meter_provider is 5"):
+        telemetry.instrument(meter_provider=5)  # type: ignore[arg-type]
