@@ -209,7 +209,10 @@ class PartitionChangeWarning(UserWarning):
 
 
 class ColumnTypeWarning(UserWarning):
-    """A new column has a type of Spark's that Hudi does not have, and is stored as a wider one."""
+    """A new column has a type of Spark's that Hudi does not have, and is stored as a wider one.
+
+    Or a new table does not have a column whose values are all null, and so have no type.
+    """
 
 
 class DuplicateKeyWarning(UserWarning):

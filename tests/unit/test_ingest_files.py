@@ -21,7 +21,13 @@ import pyhudi
 from pyhudi import FileSource, _native, ingest
 from pyhudi.cli import main
 from pyhudi.config.streamer_checkpoint import KEY_V1, KEY_V2, RESET_V2
-from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch, UnsupportedTableFeature
+from pyhudi.errors import (
+    ColumnTypeWarning,
+    ConfigError,
+    CorruptTable,
+    SchemaMismatch,
+    UnsupportedTableFeature,
+)
 
 T0 = 1_700_000_000_000
 """Modification time of the first file, in milliseconds."""
@@ -418,3 +424,37 @@ def test_ingest_refuses_path_instead_of_source(landing: Path, tmp_path: Path) ->
 def test_file_source_names_wrong_size(landing: Path) -> None:
     with pytest.raises(ConfigError, match="max_bytes is 'lots'"):
         FileSource(landing, max_bytes="lots")
+
+
+def test_ingest_names_the_file_of_a_record_without_key(landing: Path, tmp_path: Path) -> None:
+    """Also of a Parquet file, which is read as a stream, and of a batch without rows."""
+    land(landing, "a.json", [{"id": 1, "v": "a"}])
+    land(landing, "b.json", [{"id": None, "v": "b"}])
+    pq.write_table(pa.table({"id": [None, 4], "v": ["c", "d"]}), landing / "c.parquet")
+    aside = tmp_path / "aside"
+    result = ingest(
+        tmp_path / "t", FileSource(landing), key="id", max_bad_records=2, bad_records=aside
+    )
+    assert (result.rows, result.bad_records) == (2, 2)
+    (file,) = aside.iterdir()
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(line["source"] for line in lines) == [
+        f"{landing}/b.json",
+        f"{landing}/c.parquet",
+    ]
+
+
+def test_ingest_warns_of_columns_without_type(landing: Path, tmp_path: Path) -> None:
+    """The first value of such a column adds it, so nothing is lost."""
+    land(landing, "a.json", [{"id": 1, "v": None}])
+    with pytest.warns(ColumnTypeWarning, match="all values of v are null"):
+        ingest(tmp_path / "t", FileSource(landing), key="id")
+    land(landing, "b.json", [{"id": 2, "v": 7}], T0 + 9)
+    ingest(tmp_path / "t", FileSource(landing))
+    assert rows_of(tmp_path / "t") == [{"id": 1, "v": None}, {"id": 2, "v": 7}]
+
+
+def test_ingest_checks_key_of_a_passed_table(landing: Path, tmp_path: Path) -> None:
+    table = pyhudi.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]), key="id")
+    with pytest.raises(ConfigError, match=r"key is 'v', and .* has id"):
+        ingest(table, FileSource(landing), key="v")

@@ -197,3 +197,34 @@ def test_sql_source_refuses_checkpoint_of_another_column(
     ingest(tmp_path / "t", SqlSource(url, "rides", "v"), key="id")
     with pytest.raises(ConfigError, match="another source, sql:rides by v"):
         ingest(tmp_path / "t", SqlSource(url, "rides", "n"))
+
+
+def test_sql_source_takes_a_statement_with_its_semicolon(
+    db: sqlite3.Connection, url: str, tmp_path: Path
+) -> None:
+    add(db, (1, "a", 1))
+    for query in ("SELECT * FROM rides;", "rides ; "):
+        ingest(tmp_path / query[:3], SqlSource(url, query, "id"), key="id")
+        assert ids(tmp_path / query[:3]) == [1]
+
+
+def test_sql_source_refuses_what_is_no_connection(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="returned int, not a connection"):
+        ingest(tmp_path / "t", SqlSource(lambda: 5, "rides", "id"), key="id")
+    with pytest.raises(ConfigError, match="connection is 5"):
+        SqlSource(5, "rides", "id")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SqlSource("sqlite:///x", 5, "id"),  # type: ignore[arg-type]
+        lambda: pyhudi.FileSource(None),  # type: ignore[arg-type]
+        lambda: pyhudi.FileSource(".", pattern=5),  # type: ignore[arg-type]
+        lambda: pyhudi.KafkaSource("host", None),  # type: ignore[arg-type]
+        lambda: pyhudi.KafkaSource("host", "topic", max_rows="5"),  # type: ignore[arg-type]
+    ],
+)
+def test_sources_check_types_of_arguments(make: Any) -> None:
+    with pytest.raises(ConfigError, match="it must be"):
+        make()

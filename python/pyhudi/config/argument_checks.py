@@ -58,6 +58,12 @@ def check_arguments(**checks: Check) -> Callable[[Call], Call]:
     return decorate
 
 
+def check_fields(record: Any) -> None:
+    """Check the fields of a dataclass by their annotations, as `check_arguments` does."""
+    for name, check in _checks_of(inspect.signature(type(record)), {}).items():
+        check(name, getattr(record, name))
+
+
 def _checks_of(signature: inspect.Signature, checks: Mapping[str, Check]) -> dict[str, Check]:
     """Return the check of each parameter whose type is checked."""
     result = {}

@@ -67,8 +67,9 @@ class DataFile:
         """Location of the file, for messages."""
         return f"{self.storage.uri.rstrip('/')}/{self.path}"
 
+    @property
     def schema(self) -> pa.Schema:
-        """Return the columns of a Parquet file."""
+        """The columns of a Parquet file."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - text files do not need it
 
         with self._local_path() as path:

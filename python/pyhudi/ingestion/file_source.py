@@ -13,11 +13,11 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 
+from pyhudi.config.argument_checks import check_fields
 from pyhudi.config.bounded_json import parse_json
 from pyhudi.config.formatting import count_text
 from pyhudi.config.memory_size import MemorySize, parse_memory_size
@@ -25,7 +25,7 @@ from pyhudi.errors import ConfigError, CorruptTable, SchemaMismatch
 from pyhudi.ingestion.bad_records import BadRecord
 from pyhudi.ingestion.checkpoint import Position
 from pyhudi.ingestion.file_reader import FORMATS, DataFile, FileFormat, concat, format_of
-from pyhudi.ingestion.source import BatchRows, SourceBatch, TableRows
+from pyhudi.ingestion.source import BatchRows, SourceBatch
 from pyhudi.storage.storage import Entry, Storage
 
 LATEST_FILES = "_pyhudi_ingest_files"
@@ -68,6 +68,7 @@ class FileSource:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a wrong argument."""
+        check_fields(self)
         if self.format is not None and self.format not in FORMATS:
             raise ConfigError(f"format is {self.format!r}", hint=f"It is one of {FORMATS}.")
         if parse_memory_size(self.max_bytes, "max_bytes") < 1 or self.late_seconds < 0:
@@ -179,13 +180,11 @@ _FIRST_MS = -(1 << 63)
 def _rows_of(
     files: Sequence[DataFile], columns: pa.Schema | None, bad: list[BadRecord]
 ) -> BatchRows:
-    parquet = [each for each in files if each.file_format == "parquet"]
-    tables = [each.table(columns, bad) for each in files if each.file_format != "parquet"]
+    tables = {
+        each.location: each.table(columns, bad) for each in files if each.file_format != "parquet"
+    }
     try:
-        rows = concat(tables)
-        if not parquet:
-            return TableRows(rows)
-        return _ParquetRows(parquet, rows)
+        return _FileRows(tables, [each for each in files if each.file_format == "parquet"])
     except pa.ArrowException as error:
         names = ", ".join(each.path for each in files[:_NAMED])
         msg = f"{count_text(len(files), 'file')}, {names}, have columns that differ: {error}"
@@ -198,21 +197,31 @@ _NAMED = 3
 """Number of files in an error."""
 
 
-class _ParquetRows(BatchRows):
-    """The rows of Parquet files, which are read as a stream, after rows in memory."""
+class _FileRows(BatchRows):
+    """The rows of files: first those in memory, then Parquet files, which are read as a stream."""
 
-    def __init__(self, files: Sequence[DataFile], rows: pa.Table) -> None:
-        self._files, self._rows = files, rows
-        schemas = [each.schema() for each in files]
-        self.schema = pa.unify_schemas([rows.schema, *schemas], promote_options="permissive")
+    def __init__(self, tables: Mapping[str, pa.Table], parquet: Sequence[DataFile]) -> None:
+        """tables: the rows of other files, by location."""
+        self._parquet = parquet
+        schemas = [each.schema for each in (*tables.values(), *parquet)]
+        self.schema = pa.unify_schemas(schemas, promote_options="permissive")
+        self._tables = {location: self._conform(rows) for location, rows in tables.items()}
+
+    def with_locations(self) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+        """Yield the rows as batches, with the file of each."""
+        for location, rows in self._tables.items():
+            for batch in rows.to_batches():
+                yield batch, location
+        for file in self._parquet:
+            for batch in file.batches():
+                for part in self._conform(pa.Table.from_batches([batch])).to_batches():
+                    yield part, file.location
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._read())
+        batches = (batch for batch, _ in self.with_locations())
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
-        empty = self.schema.empty_table()
-        batches = (batch for file in self._files for batch in file.batches())
-        for batch in chain(self._rows.to_batches(), batches):
-            rows = pa.Table.from_batches([batch])
-            yield from pa.concat_tables([empty, rows], promote_options="permissive").to_batches()
+    def _conform(self, rows: pa.Table) -> pa.Table:
+        """Return rows with all columns. Raises `ArrowException` if their types do not fit."""
+        return concat([self.schema.empty_table(), rows])

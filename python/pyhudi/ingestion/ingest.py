@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from typing import Any, Literal, get_args
+from warnings import warn
 
 import pyarrow as pa
 
@@ -20,7 +21,7 @@ from pyhudi.config.formatting import count_text
 from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.options import WRITE_PAYLOAD_CLASS
 from pyhudi.engine.protocol import Engine
-from pyhudi.errors import CommitConflict, ConfigError, TableNotFound
+from pyhudi.errors import ColumnTypeWarning, CommitConflict, ConfigError, TableNotFound
 from pyhudi.ingestion.bad_records import BadRecordSink
 from pyhudi.ingestion.checkpoint import Position, commit_entries, find_position
 from pyhudi.ingestion.column_selection import ColumnSelection
@@ -192,6 +193,8 @@ def ingest(
         engine=engine,
         progress=progress,
     )
+    if run.table is not None:
+        run.new.check(run.table)
     return run.until_stopped(stop or Event(), interval, on_commit)
 
 
@@ -233,7 +236,7 @@ class _Run:
 
     def _load_table(self) -> None:
         if self.table is not None:
-            self.new.check(self.table.refresh())
+            self.table.refresh()
             return
         try:
             self.table = open_table(
@@ -261,6 +264,7 @@ class _Run:
         )
         if self.table is None:
             self.table = self._create(data.schema, batch.payload_class)
+            _warn_of_columns_without_type(data.columns_without_type)
         table = self.table
         if not data.schema.names:
             put_bad(batch.bad)
@@ -330,4 +334,15 @@ class _Run:
             options=options,
             storage_options=self.storage_options,
             engine=self.engine,
+        )
+
+
+def _warn_of_columns_without_type(names: Sequence[str]) -> None:
+    if names:
+        warn(
+            f"all values of {', '.join(names)} are null, so the type is unknown and the new table "
+            "has no such column: the first batch with a value adds it. To choose the type, create "
+            "the table first: pyhudi.create_table, or pyhudi create",
+            ColumnTypeWarning,
+            stacklevel=2,
         )

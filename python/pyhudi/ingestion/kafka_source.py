@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from pyhudi.clock import SystemClock
+from pyhudi.config.argument_checks import check_fields
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.ingestion.bad_records import BadRecord
 from pyhudi.ingestion.checkpoint import Position
@@ -58,6 +59,7 @@ class KafkaSource:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a wrong argument."""
+        check_fields(self)
         if self.format not in get_args(MessageFormat):
             formats = ", ".join(get_args(MessageFormat))
             raise ConfigError(f"format is {self.format!r}", hint=f"It is one of {formats}.")

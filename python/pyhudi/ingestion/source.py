@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,6 +18,10 @@ class BatchRows(LazyRows):
 
     schema: pa.Schema
     """The columns of all batches."""
+
+    def with_locations(self) -> Iterator[tuple[pa.RecordBatch, str | None]]:
+        """Yield the rows as batches, with the file of each; None if they are not of files."""
+        return ((batch, None) for batch in self.to_reader())
 
 
 class TableRows(BatchRows):

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.argument_checks import check_fields, function
 from pyhudi.errors import ConfigError, HudiError, StorageError
 from pyhudi.ingestion.checkpoint import Position
 from pyhudi.ingestion.database_url import connect
@@ -55,6 +56,11 @@ class SqlSource:
 
     def __post_init__(self) -> None:
         """Raise `ConfigError` for a wrong argument."""
+        check_fields(self)
+        if not isinstance(self.connection, str):
+            function("connection", self.connection)
+        # A statement may end so, and the query is a part of one.
+        object.__setattr__(self, "query", re.sub(r"(\s*;)+\s*$", "", self.query))
         if self.max_rows < 1:
             raise ConfigError("max_rows must be at least 1")
 
@@ -100,7 +106,13 @@ class SqlSource:
 
     def _connect(self) -> Any:
         if not isinstance(self.connection, str):
-            return self.connection()
+            connection = self.connection()
+            if not callable(getattr(connection, "cursor", None)):
+                kind = type(connection).__name__
+                msg = f"the function of the SqlSource returned {kind}, not a connection"
+                hint = "Return what `connect` of a DB-API or ADBC driver returns."
+                raise ConfigError(msg, hint=hint)
+            return connection
         try:
             return connect(self.connection)
         except HudiError:
