@@ -18,7 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyhudi import HudiTable, SchemaMismatch, StorageError, UnsupportedTableFeature
+from pyhudi import (
+    ConfigError,
+    HudiError,
+    HudiTable,
+    SchemaMismatch,
+    StorageError,
+    UnsupportedTableFeature,
+)
 from pyhudi.testing import (
     Clean,
     Cluster,
@@ -35,6 +42,7 @@ from pyhudi.testing import (
     Upsert,
     assert_matches,
     check_invariants,
+    comparable_rows,
     failing_table,
     histories,
     rows,
@@ -202,6 +210,72 @@ def test_model_refuses_tables_it_cannot_follow() -> None:
         pytest.raises(UnsupportedTableFeature, match="no duplicate keys"),
     ):
         TableModel(table)
+
+
+@pytest.mark.parametrize(
+    ("operation", "error", "message"),
+    [
+        ("x", ConfigError, "cannot apply 'x'"),
+        (Upsert([{"id": "a", "ts": 1}]), SchemaMismatch, "no column 'city'"),
+        (Insert([{**row("b"), "towm": "oslo"}]), SchemaMismatch, "the table has no column 'towm'"),
+        (Upsert([row("a", ts="x")]), SchemaMismatch, "the rows do not fit"),  # type: ignore[arg-type]
+        (DeleteKeys([{"idd": "a"}]), SchemaMismatch, "no column 'idd'"),
+        (DeleteKeys([{"city": "oslo"}]), SchemaMismatch, "do not have the key column 'id'"),
+        (Delete(Condition("cty", "==", "x")), SchemaMismatch, "no column 'cty'"),
+        (Update(Condition("ts", "<", 9), {"cty": "x"}), SchemaMismatch, "no column 'cty'"),
+        (Update(Condition("ts", "<", 9), {"id": "x"}), ConfigError, "'id' cannot be set"),
+    ],
+)
+def test_model_refuses_what_a_table_refuses(
+    operation: Any, error: type[Exception], message: str
+) -> None:
+    model = TableModel(LAYOUT)
+    model.apply(Upsert([row("a")]))
+    with pytest.raises(error, match=message):
+        model.apply(operation)
+    if not isinstance(operation, str):
+        with temporary_table(LAYOUT) as table:
+            table.upsert(pa.Table.from_pylist([row("a")], SCHEMA))
+            with pytest.raises(HudiError):
+                operation.run(table)
+
+
+def test_model_ignores_other_columns_of_keys() -> None:
+    """So does `HudiTable.delete_keys`."""
+    run(LAYOUT, Upsert([row("a", "oslo"), row("b")]), DeleteKeys([{"id": "a", "city": "rome"}]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda _: TableModel("uri"), "'uri' is not a HudiTable"),  # type: ignore[arg-type]
+        (lambda _: failing_table("uri", 1), "'uri' is not a HudiTable"),  # type: ignore[arg-type]
+        (lambda table: failing_table(table, 0), "at is 0"),
+        (lambda table: failing_table(table, "1"), "it must be an integer"),  # type: ignore[arg-type]
+        (lambda table: assert_matches(table, []), r"\[\] is not a TableModel"),  # type: ignore[arg-type]
+        (lambda table: assert_matches("uri", TableModel(table)), "not a HudiTable"),  # type: ignore[arg-type]
+        (lambda _: check_invariants("uri"), "not a HudiTable"),  # type: ignore[arg-type]
+        (lambda _: comparable_rows(5), "int is no Arrow data"),
+        (lambda _: DeleteKeys(["a"]), "not a list of dicts"),
+        (lambda _: Upsert("rows"), "not a list of dicts"),
+        (lambda _: Condition("n", "=", 1), "comparison is '='"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_arguments_name_what_to_pass(call: Any, message: str) -> None:
+    with temporary_table(LAYOUT) as table, pytest.raises(ConfigError, match=message):
+        call(table)
+
+
+def test_missing_hypothesis_names_the_extra() -> None:
+    code = (
+        "import sys; sys.modules['hypothesis'] = None; import pyhudi.testing\n"
+        "try: pyhudi.testing.histories\n"
+        "except pyhudi.ConfigError as error: print(error)"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+    assert "pip install 'pyhudi[testing]'" in output.stdout
 
 
 def test_assert_matches_names_keys() -> None:

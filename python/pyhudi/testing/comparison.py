@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pyhudi import ConfigError
+from pyhudi.testing.table_layout import check_table
+from pyhudi.testing.table_model import TableModel
+
 if TYPE_CHECKING:
     from pyhudi import HudiTable
-    from pyhudi.testing.table_model import TableModel
 
 _SHOWN = 5
 
@@ -25,8 +28,16 @@ def comparable_rows(data: Any) -> list[str]:
 
     Returns:
         The rows.
+
+    Raises:
+        ConfigError: the argument is no Arrow data.
     """
-    return sorted(map(repr, pa.table(data).to_pylist()))
+    try:
+        rows = pa.table(data)
+    except (TypeError, ValueError) as error:
+        hint = "Pass a pyarrow.Table, a HudiTable or a scan."
+        raise ConfigError(f"{type(data).__name__} is no Arrow data: {error}", hint=hint) from error
+    return sorted(map(repr, rows.to_pylist()))
 
 
 def assert_matches(table: HudiTable, model: TableModel) -> None:
@@ -41,7 +52,12 @@ def assert_matches(table: HudiTable, model: TableModel) -> None:
 
     Raises:
         AssertionError: the rows differ.
+        ConfigError: an argument is not of its type.
     """
+    check_table(table)
+    if not isinstance(model, TableModel):
+        hint = "Pass a TableModel, to which you have applied the operations."
+        raise ConfigError(f"{model!r:.60} is not a TableModel", hint=hint)
     columns = model.layout.schema.names
     stored = table.refresh().to_arrow(columns=columns).to_pylist()
     expected = {model.place(row): row for row in model.rows()}

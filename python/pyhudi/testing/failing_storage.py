@@ -6,8 +6,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
-from pyhudi import StorageError
+from pyhudi import ConfigError, StorageError
+from pyhudi.config import argument_checks as arg
 from pyhudi.storage.storage import Storage
+from pyhudi.testing.table_layout import check_table
 
 if TYPE_CHECKING:
     from pyhudi import HudiTable
@@ -78,6 +80,7 @@ class StorageFailure:
         raise StorageError(f"change {self._at} of the storage fails on purpose: {path}")
 
 
+@arg.check_arguments()
 def failing_table(
     table: HudiTable, at: int, *, lost_response: bool = False
 ) -> tuple[HudiTable, StorageFailure]:
@@ -94,7 +97,13 @@ def failing_table(
 
     Returns:
         The handle, and the failure, whose `has_failed` says whether the change was reached.
+
+    Raises:
+        ConfigError: there is no such change, or the first argument is no table.
     """
+    check_table(table)
+    if at < 1:
+        raise ConfigError(f"at is {at}", hint="Pass 1 for the first change of the storage.")
     failure = StorageFailure(at, lost_response=lost_response)
     storage = FailingStorage(table.storage, failure)
     return type(table)(storage, table.engine, table.options), failure

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi.testing.comparison import comparable_rows
+from pyhudi.testing.table_layout import check_table
 
 if TYPE_CHECKING:
     from pyhudi import HudiTable
@@ -35,8 +36,9 @@ def check_invariants(table: HudiTable, *, unique_keys: bool = True) -> None:
 
     Raises:
         AssertionError: with a line for each broken rule.
-        HudiError: the table cannot be read.
+        HudiError: the table cannot be read, or the argument is no table.
     """
+    check_table(table)
     table.refresh()
     problems = list(_problems(table, unique_keys=unique_keys))
     if problems:

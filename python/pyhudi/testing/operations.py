@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.errors import ConfigError, SchemaMismatch
+from pyhudi.suggestions import did_you_mean
+
 if TYPE_CHECKING:
     from pyhudi import HudiTable
 
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
+_COMPARISONS = ("<", "==", "is null")
+
+
+def check_names(names: Iterable[str], columns: Iterable[str]) -> None:
+    """Raise `SchemaMismatch` for a name that is not one of the columns."""
+    columns = list(columns)
+    unknown = next((name for name in names if name not in columns), None)
+    if unknown is not None:
+        hint = did_you_mean(unknown, columns) or f"Its columns are {', '.join(columns)}."
+        raise SchemaMismatch(f"the table has no column {unknown!r}", hint=hint)
+
+
+def rows_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows as Arrow data. Raises `SchemaMismatch` for a value of another type."""
+    try:
+        return pa.Table.from_pylist(list(rows), schema)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise SchemaMismatch(f"the rows do not fit {schema.names}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -30,6 +51,13 @@ class Condition:
     comparison: Literal["<", "==", "is null"]
     value: Any = None
 
+    def __post_init__(self) -> None:
+        """Raise `ConfigError` for an unknown comparison."""
+        if self.comparison not in _COMPARISONS:
+            raise ConfigError(
+                f"comparison is {self.comparison!r}", hint=f"It is one of {_COMPARISONS}."
+            )
+
     @property
     def expression(self) -> pc.Expression:
         """The condition as an Arrow expression."""
@@ -40,7 +68,11 @@ class Condition:
         return column < value if self.comparison == "<" else column == value
 
     def holds(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row fulfils the condition; a null only fulfils "is null"."""
+        """Return whether a row fulfils the condition; a null only fulfils "is null".
+
+        Raises `SchemaMismatch` if the row has no such column.
+        """
+        check_names([self.column], row)
         stored = row[self.column]
         if stored is None or self.comparison == "is null":
             return stored is None and self.comparison == "is null"
@@ -54,12 +86,38 @@ class _RowsOperation:
     rows: Rows
 
     def __post_init__(self) -> None:
-        if isinstance(self.rows, pa.Table):
+        """Raise `ConfigError` if the rows are something else."""
+        if isinstance(self.rows, (pa.Table, pa.RecordBatch)):
             object.__setattr__(self, "rows", self.rows.to_pylist())
+        elif (
+            isinstance(self.rows, str)
+            or not isinstance(self.rows, Sequence)
+            or not all(isinstance(row, Mapping) for row in self.rows)
+        ):
+            raise ConfigError(
+                f"the rows of {type(self).__name__} are not a list of dicts: {self.rows!r:.60}",
+                hint="Pass a pyarrow.Table, or dicts by column, such as [{'id': 'a'}].",
+            )
 
     def to_arrow(self, schema: pa.Schema) -> pa.Table:
-        """Return the rows as Arrow data; columns that they leave out are null."""
-        return pa.Table.from_pylist(list(self.rows), schema)
+        """Return the rows as Arrow data. Raises `SchemaMismatch` if they do not have its columns.
+
+        A row may leave out columns that another row has: they are null, as in `HudiTable.upsert`.
+        """
+        names = self._names(schema)
+        missing = [name for name in schema.names if name not in names]
+        if missing and self.rows:
+            raise SchemaMismatch(
+                f"the rows have no column {', '.join(map(repr, missing))}",
+                hint="Give every column of the table, such as with None: a table requires it, too.",
+            )
+        return rows_of(self.rows, schema)
+
+    def _names(self, schema: pa.Schema) -> dict[str, None]:
+        """Return the columns that the rows have. Raises `SchemaMismatch` for an unknown one."""
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        check_names(names, schema.names)
+        return names
 
 
 class Upsert(_RowsOperation):
@@ -85,9 +143,9 @@ class DeleteKeys(_RowsOperation):
     """
 
     def to_arrow(self, schema: pa.Schema) -> pa.Table:
-        """Return the keys as Arrow data, with the columns that the first of them has."""
-        names = self.rows[0] if self.rows else ()
-        return super().to_arrow(pa.schema([schema.field(name) for name in names]))
+        """Return the keys as Arrow data. Raises `SchemaMismatch` for an unknown column."""
+        names = self._names(schema)
+        return rows_of(self.rows, pa.schema([schema.field(name) for name in names]))
 
     def run(self, table: HudiTable) -> None:
         """Run the operation on a table."""
@@ -116,6 +174,7 @@ class Update:
     def run(self, table: HudiTable) -> None:
         """Run the operation on a table."""
         types = table.schema
+        check_names(self.set, types.names)
         values = {
             name: pc.scalar(pa.scalar(value, types.field(name).type))
             for name, value in self.set.items()

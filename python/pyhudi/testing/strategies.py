@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
-from hypothesis import strategies as st
 
-from pyhudi import HudiTable, UnsupportedTableFeature
+from pyhudi import ConfigError, HudiTable, UnsupportedTableFeature
 from pyhudi.testing.operations import (
     Clean,
     Cluster,
@@ -27,6 +26,12 @@ from pyhudi.testing.operations import (
 )
 from pyhudi.testing.table_layout import TableLayout
 from pyhudi.testing.table_model import TableModel
+
+try:
+    from hypothesis import strategies as st
+except ImportError as error:
+    message = "the strategies of pyhudi.testing need Hypothesis, which is not installed"
+    raise ConfigError(message, hint="pip install 'pyhudi[testing]'") from error
 
 TableType = Literal["cow", "mor"]
 

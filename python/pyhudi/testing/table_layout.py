@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from pyhudi import UnsupportedTableFeature, create_table
-
-if TYPE_CHECKING:
-    from pyhudi import HudiTable
+from pyhudi import ConfigError, HudiTable, UnsupportedTableFeature, create_table
 
 _PER_PARTITION = frozenset({"bloom", "simple", "bucket", "record_level_index"})
 _MODES = ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING")
 _DELETE_FLAG = "_hoodie_is_deleted"
+
+
+def check_table(table: object) -> None:
+    """Raise `ConfigError` for what is not a table handle."""
+    if not isinstance(table, HudiTable):
+        hint = "Pass pyhudi.open_table(path), or what temporary_table yields."
+        raise ConfigError(f"{table!r:.60} is not a HudiTable", hint=hint)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +62,9 @@ class TableLayout:
         Raises:
             UnsupportedTableFeature: the table has no key, or merges rows by other rules than commit
                 time and event time.
+            ConfigError: the argument is no table.
         """
+        check_table(table)
         config = table.config
         merge = config.merge
         if not config.record_key_fields:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyhudi import UnsupportedTableFeature
+from pyhudi import ConfigError, SchemaMismatch, UnsupportedTableFeature
 from pyhudi.testing.operations import (
+    Clean,
+    Cluster,
+    Compact,
     Delete,
     DeleteKeys,
     Insert,
@@ -20,6 +23,8 @@ from pyhudi.testing.operations import (
     Row,
     Update,
     Upsert,
+    check_names,
+    rows_of,
 )
 from pyhudi.testing.table_layout import TableLayout
 
@@ -43,6 +48,7 @@ class TableModel:
         Raises:
             UnsupportedTableFeature: as `TableLayout.of`; or the table has duplicate keys, or
                 floats as ordering values.
+            ConfigError: the argument is neither.
         """
         self.layout = table if isinstance(table, TableLayout) else TableLayout.of(table)
         types = [self.layout.schema.field(name).type for name in self.layout.order_by]
@@ -92,6 +98,8 @@ class TableModel:
             UnsupportedTableFeature: what a table holds afterwards depends on more than its rows: an
                 insert of an existing key, a row that changes its partition under a global index, a
                 null in an ordering column, a deleted key that comes back with a lower value.
+            SchemaMismatch: the operation does not have the table's columns.
+            ConfigError: it is no operation of this package; or it sets a key or partition column.
         """
         match operation:
             case Upsert() | Insert():
@@ -99,19 +107,48 @@ class TableModel:
                     self._check_insert(operation, row)
                     self._put(row)
             case DeleteKeys():
-                for key in operation.to_arrow(self.layout.schema).to_pylist():
+                for key in self._keys(operation):
                     for row in [row for row in self._rows.values() if key.items() <= row.items()]:
                         self._remove(row)
             case Delete():
                 for row in [row for row in self._rows.values() if operation.where.holds(row)]:
                     self._remove(row)
             case Update():
+                self._check_settable(operation.set)
                 matches = [row for row in self._rows.values() if operation.where.holds(row)]
                 changes = [{**row, **operation.set} for row in matches]
-                for row in pa.Table.from_pylist(changes, self.layout.schema).to_pylist():
+                for row in rows_of(changes, self.layout.schema).to_pylist():
                     self._put(row)
-            case _:
+            case Compact() | Cluster() | Clean():
                 pass
+            case _:
+                raise ConfigError(
+                    f"a model cannot apply {operation!r}",
+                    hint="Pass an operation of pyhudi.testing, such as Upsert([{'id': 'a'}]).",
+                )
+
+    def _keys(self, operation: DeleteKeys) -> list[Row]:
+        """Return keys with what the table compares: key columns, and partitions if it has all."""
+        layout, keys = self.layout, operation.to_arrow(self.layout.schema)
+        missing = [name for name in layout.key if name not in keys.column_names]
+        if missing and operation.rows:
+            raise SchemaMismatch(
+                f"the keys do not have the key column {missing[0]!r}",
+                hint=f"Give {', '.join(layout.key)}.",
+            )
+        has_partition = set(layout.partition_by) <= {*keys.column_names}
+        names = [*layout.key, *layout.partition_by] if has_partition else layout.key
+        return keys.select(list(dict.fromkeys(names))).to_pylist() if operation.rows else []
+
+    def _check_settable(self, values: Mapping[str, Any]) -> None:
+        layout = self.layout
+        check_names(values, layout.schema.names)
+        fixed = next((name for name in (*layout.key, *layout.partition_by) if name in values), None)
+        if fixed is not None:
+            raise ConfigError(
+                f"{fixed!r} cannot be set: it is part of the record key or partition path",
+                hint="Delete the rows and insert them again.",
+            )
 
     def _check_insert(self, operation: Upsert | Insert, row: Row) -> None:
         if isinstance(operation, Insert) and self.place(row) in self._rows:
