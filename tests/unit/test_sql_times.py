@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from calendar import monthrange
+from contextlib import nullcontext
 from datetime import date, timedelta
 
 import duckdb
@@ -155,6 +156,29 @@ def test_add_interval_overflow_is_an_error() -> None:
     where = parse_where("at + INTERVAL '19999 years' > at", rows.schema)
     with pytest.raises(ConfigError, match="overflow"):
         filter_rows(rows, where)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    "text",
+    ["year(at)", "month(at)", "day(at)", "dayofyear(at)", "weekofyear(at)", "quarter(at)"]
+    + [f"date_trunc('{unit}', at)" for unit in ("year", "quarter", "month", "week")],
+)
+def test_calendar_of_far_times_is_an_error(text: str, sign: int) -> None:
+    """Arrow counts years in 16 bits, so the year after 32767 would be -32768."""
+    year = 366 * 24 * 3600 * 10**6
+    where = parse_where(f"{text} IS NOT NULL", pa.schema([("at", pa.timestamp("us"))]))
+    for years, raises in ((29_000, False), (32_768, True), (200_000, True)):
+        rows = pa.table({"at": pa.array([sign * years * year], pa.timestamp("us"))})
+        with pytest.raises(ConfigError, match="overflow") if raises else nullcontext():
+            assert filter_rows(rows, where).num_rows == 1
+
+
+def test_clock_of_far_times_is_exact() -> None:
+    hours = 200_000 * 366 * 24 + 5
+    rows = pa.table({"at": pa.array([hours * 3600 * 10**6], pa.timestamp("us"))})
+    where = parse_where("hour(at) = 5 AND date_trunc('hour', at) = at", rows.schema)
+    assert filter_rows(rows, where).num_rows == 1
 
 
 def test_array_contains_filters_in_another_process() -> None:

@@ -38,6 +38,9 @@ _INTERVAL = re.compile(r"\s*([+-]?)\s*(\d+)(\.\d{1,6})?\s*([A-Za-z]+)\s*")
 _MAX_MONTHS = 12 * 20_000
 _MAX_MICROS_FROM_1970 = 12 * 10_000 * _MONTH
 _MAX_MICROS = 2**62
+_CALENDAR_MICROS = 30_000 * 365 * _DAY
+"""Maximum distance from 1970 of a time whose year, month or week is computed."""
+_CALENDAR_UNITS = {"year", "quarter", "month", "week"}
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def _duration(moment: Value, micros: int) -> Value:
 
 
 def _add_months(moment: Value, months: int, what: str) -> Value:
-    moment = _check_range(moment, what)
+    moment = _check_range(moment, _MAX_MICROS_FROM_1970, what)
     # The beginnings of months are less than a week from their places on an average calendar.
     month = _floor(moment, "month", what)
     target = _floor(_add(month, months * _MONTH + 14 * _DAY, what), "month", what)
@@ -137,11 +140,16 @@ def _add_months(moment: Value, months: int, what: str) -> Value:
     return call("add_checked", call("add_checked", target, days, what=what), time, what=what)
 
 
-def _check_range(moment: Value, what: str) -> Value:
-    """Make evaluation fail far from 1970: Arrow counts years in 16 bits."""
+def _check_range(moment: Value, max_micros: int, what: str) -> Value:
+    """Make evaluation fail far from 1970: Arrow counts years in 16 bits.
+
+    max_micros: from 1970 in both directions.
+    """
     if moment.data_type.unit == "ns":
         return moment
-    room = _duration(moment, 2**63 - 1 - _MAX_MICROS_FROM_1970)
+    if moment.data_type.unit in ("s", "ms"):
+        moment = cast(moment, pa.timestamp("us", moment.data_type.tz))
+    room = _duration(moment, 2**63 - 1 - max_micros)
     for there, back in (("add_checked", "subtract"), ("subtract_checked", "add")):
         moment = call(back, call(there, moment, room, what=what), room, what=what)
     return moment
@@ -172,7 +180,10 @@ def _timestamp(what: str, operand: Operand, function: str) -> Value:
 
 def _part(function: str, name: str, options: Any = None) -> Callable[..., Value]:
     def part(what: str, timestamp: Operand) -> Value:
-        return call(function, _timestamp(what, timestamp, name), options=options, what=what)
+        moment = _timestamp(what, timestamp, name)
+        if function not in _CLOCK_PARTS:
+            moment = _check_range(moment, _CALENDAR_MICROS, what)
+        return call(function, moment, options=options, what=what)
 
     return part
 
@@ -194,7 +205,11 @@ def _date_trunc(what: str, unit: Operand, timestamp: Operand) -> Value:
         raise ConfigError(
             f"{what}: date_trunc to {name!r} is unknown", hint=f"Choose one of {', '.join(_UNITS)}."
         )
-    return _floor(_timestamp(what, timestamp, "date_trunc"), name.lower(), what)
+    unit_name, moment = name.lower(), _timestamp(what, timestamp, "date_trunc")
+    if unit_name in _CALENDAR_UNITS:
+        data_type = moment.data_type
+        moment = cast(_check_range(moment, _CALENDAR_MICROS, what), data_type)
+    return _floor(moment, unit_name, what)
 
 
 def _extract(what: str, part: Operand, timestamp: Operand) -> Value:
@@ -207,6 +222,8 @@ def _extract(what: str, part: Operand, timestamp: Operand) -> Value:
     return function(what, timestamp)
 
 
+_CLOCK_PARTS = {"hour", "minute", "second", "day_of_week"}
+"""Parts that do not depend on the year."""
 _SUNDAY_IS_1 = pc.DayOfWeekOptions(count_from_zero=False, week_start=7)
 PARTS: dict[str, Callable[..., Value]] = {
     **{name: _part(name, name) for name in ("year", "quarter", "month", "day")},

@@ -322,8 +322,23 @@ class FilterValues:
     """Whether the file has values that are not among `strings`."""
 
 
-def _date_part(part: _Function) -> _Function:
-    return lambda dates: part(dates).cast(pa.int32())
+def _date_part(part: _Function, years: int = 0) -> _Function:
+    """Return the function for dates in 400 years, after which all parts but the year repeat.
+
+    Arrow counts years in 16 bits. years: what the part grows by in that time.
+    """
+
+    def of_dates(dates: Any) -> Any:
+        days = dates.cast(pa.int32()).cast(pa.int64())
+        cycles = pc.floor(pc.divide(days.cast(pa.float64()), _DAYS_OF_400_YEARS)).cast(pa.int64())
+        rest = pc.subtract(days, pc.multiply(cycles, _DAYS_OF_400_YEARS))
+        parts = part(rest.cast(pa.int32()).cast(pa.date32()))
+        return pc.add(parts, pc.multiply(cycles, years)).cast(pa.int32())
+
+    return of_dates
+
+
+_DAYS_OF_400_YEARS = 146_097
 
 
 _CASE_FUNCTIONS: Mapping[str, _Function] = {"lower": pc.ascii_lower, "upper": pc.ascii_upper}
@@ -334,7 +349,7 @@ _STRING_FUNCTIONS: Mapping[str, _Function] = {
     "rtrim": lambda strings: pc.utf8_rtrim(strings, " "),
 }
 _DATE_FUNCTIONS: Mapping[str, _Function] = {
-    "year": _date_part(pc.year),
+    "year": _date_part(pc.year, 400),
     "month": _date_part(pc.month),
     "day": _date_part(pc.day),
 }
