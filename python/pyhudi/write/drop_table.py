@@ -105,6 +105,9 @@ def _remove(storage: Storage, lock_files: tuple[str, ...]) -> None:
     _remove_files(storage, files, (*lock_files, FILE))
     storage.delete(BACKUP)
     storage.delete(FILE)
+    for file in files:  # Such as the guard of the properties, which a local file system has.
+        if file.path.startswith(FILE) and file.path not in {FILE, BACKUP}:
+            storage.delete(file.path)
 
 
 def _remove_folder(storage: Storage, folder: str, lock_files: tuple[str, ...]) -> None:
