@@ -33,6 +33,7 @@ from pyhudi.config.argument_checks import missing_key
 from pyhudi.config.hint_spelling import for_dbt, spell_hints
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.input.lazy_rows import LazyRows
+from pyhudi.sql_statements.duckdb_queries import arrow_reader
 from pyhudi.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -241,9 +242,7 @@ class ModelRows(LazyRows):
         connection = self._cursor.cursor()
         connection.execute("SET TimeZone = 'UTC'")
         rows = connection.sql(f"SELECT {self._columns} FROM {self._relation} {limit}")  # noqa: S608 - dbt's name
-        # Old releases of DuckDB have the other name only.
-        read = getattr(rows, "to_arrow_reader", None) or rows.fetch_record_batch
-        return connection, read()
+        return connection, arrow_reader(rows)
 
 
 @dataclass(frozen=True)

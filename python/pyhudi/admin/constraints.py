@@ -6,17 +6,18 @@ later commit, or another change of the properties, makes it read again.
 
 from __future__ import annotations
 
-from pyhudi.admin.row_rule_property import ATTEMPTS, store_expressions
+from pyhudi.admin.row_rule_property import drop_expression, store_expressions
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.constraints import read_constraints
 from pyhudi.config.formatting import count_text
 from pyhudi.config.property_names import CONSTRAINTS
-from pyhudi.errors import CommitConflict, ConfigError, ConstraintViolation
+from pyhudi.errors import ConfigError, ConstraintViolation
 from pyhudi.input.conform import data_schema
 from pyhudi.query.dml_rows import count_rows
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.constraints import Constraint, build_constraint
 from pyhudi.schema.row_rules import check_merge_mode
+from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.write_context import WritableTable, WriteContext
 
 
@@ -29,38 +30,26 @@ def add_constraint(
     invalid condition, `CommitConflict` if other writers keep committing, and the errors of every
     write.
     """
-    clock = clock or SystemClock()
-    for attempt in range(ATTEMPTS):
-        context = WriteContext.open(handle, clock).recover()
-        conditions = read_constraints(context.config)
-        if conditions.get(name) == condition:
-            return
-        if name in conditions:
-            msg = f"the table has the constraint {name!r} already: {conditions[name]}"
-            raise ConfigError(msg, hint="Drop it first, or choose another name.")
-        check_merge_mode(context.config, CONSTRAINTS)
-        constraint = build_constraint(name, condition, data_schema(context.schema.arrow))
-        _check_stored_rows(context, constraint)
-        try:
-            store_expressions(
-                context, CONSTRAINTS, {**conditions, name: condition}, commits_count=True
-            )
-        except CommitConflict:
-            if attempt == ATTEMPTS - 1:
-                raise
-        else:
-            return
+    retry_on_conflict(handle, None, lambda table, _: _add(table, name, condition, clock), clock)
+
+
+def _add(handle: WritableTable, name: str, condition: str, clock: Clock | None) -> None:
+    context = WriteContext.open(handle, clock or SystemClock()).recover()
+    conditions = read_constraints(context.config)
+    if conditions.get(name) == condition:
+        return
+    if name in conditions:
+        msg = f"the table has the constraint {name!r} already: {conditions[name]}"
+        raise ConfigError(msg, hint="Drop it first, or choose another name.")
+    check_merge_mode(context.config, CONSTRAINTS)
+    constraint = build_constraint(name, condition, data_schema(context.schema.arrow))
+    _check_stored_rows(context, constraint)
+    store_expressions(context, CONSTRAINTS, {**conditions, name: condition}, commits_count=True)
 
 
 def drop_constraint(handle: WritableTable, name: str, *, clock: Clock | None = None) -> None:
     """Drop a constraint. Raises `ConfigError` if it does not exist."""
-    context = WriteContext.open(handle, clock or SystemClock())
-    conditions = dict(read_constraints(context.config))
-    if name not in conditions:
-        names = ", ".join(map(repr, conditions)) or "no constraints"
-        raise ConfigError(f"there is no constraint {name!r}", hint=f"The table has {names}.")
-    del conditions[name]
-    store_expressions(context, CONSTRAINTS, conditions, commits_count=False)
+    drop_expression(handle, CONSTRAINTS, name, "constraint", clock)
 
 
 def _check_stored_rows(context: WriteContext, constraint: Constraint) -> None:

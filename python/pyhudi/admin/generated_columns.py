@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyhudi.admin.row_rule_property import ATTEMPTS, store_expressions
+from pyhudi.admin.row_rule_property import drop_expression, store_expressions
 from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.constraints import read_generated_columns
 from pyhudi.config.formatting import count_text
 from pyhudi.config.property_names import GENERATED_COLUMNS
 from pyhudi.engine.protocol import Attempt
-from pyhudi.errors import CommitConflict, ConfigError, ConstraintViolation
+from pyhudi.errors import ConfigError, ConstraintViolation
 from pyhudi.input.conform import data_schema
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.column_transforms import quote_column
@@ -47,7 +47,9 @@ def add_generated_column(
     committing, and the errors of every write.
     """
     clock = clock or SystemClock()
-    column = _add_property(handle, name, expression, clock, ATTEMPTS)
+    column = retry_on_conflict(
+        handle, expression, lambda table, sql: _add_property(table, name, sql, clock), clock
+    )
     missing = f"{quote_column(name)} IS NULL"
     if column.buckets is None:
         missing += f" AND ({column.sql}) IS NOT NULL"
@@ -55,7 +57,7 @@ def add_generated_column(
 
 
 def _add_property(
-    handle: WritableTable, name: str, expression: object, clock: Clock, attempts: int
+    handle: WritableTable, name: str, expression: object, clock: Clock
 ) -> GeneratedColumn:
     context = WriteContext.open(handle, clock).recover()
     expressions = read_generated_columns(context.config)
@@ -76,24 +78,13 @@ def _add_property(
         context = WriteContext.open(handle, clock).recover()
         column = build_generated_column(name, expression, data_schema(context.schema.arrow))
     _check_stored_rows(context, column)
-    try:
-        store_expressions(context, GENERATED_COLUMNS, checked, commits_count=True)
-    except CommitConflict:
-        if attempts == 1:
-            raise
-        return _add_property(handle, name, expression, clock, attempts - 1)
+    store_expressions(context, GENERATED_COLUMNS, checked, commits_count=True)
     return column
 
 
 def drop_generated_column(handle: WritableTable, name: str, *, clock: Clock | None = None) -> None:
     """Make a generated column a plain column. Raises `ConfigError` if it does not exist."""
-    context = WriteContext.open(handle, clock or SystemClock())
-    expressions = dict(read_generated_columns(context.config))
-    if name not in expressions:
-        names = ", ".join(map(repr, expressions)) or "none"
-        raise ConfigError(f"there is no generated column {name!r}", hint=f"The table has {names}.")
-    del expressions[name]
-    store_expressions(context, GENERATED_COLUMNS, expressions, commits_count=False)
+    drop_expression(handle, GENERATED_COLUMNS, name, "generated column", clock)
 
 
 def _check_stored_rows(context: WriteContext, column: GeneratedColumn) -> None:

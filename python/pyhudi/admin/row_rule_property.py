@@ -7,17 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyhudi.config.constraints import format_expressions
+from pyhudi.clock import Clock, SystemClock
+from pyhudi.config.constraints import format_expressions, read_expressions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.table_config import TableConfig
-from pyhudi.errors import CommitConflict
+from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
-from pyhudi.write.write_context import WriteContext
+from pyhudi.write.write_context import WritableTable, WriteContext
 
-ATTEMPTS = 3
-"""How often a change that checks stored rows is tried while other writers commit."""
+
+def drop_expression(
+    handle: WritableTable, property_name: str, name: str, kind: str, clock: Clock | None
+) -> None:
+    """Drop an expression of a property. Raises `ConfigError` if it does not exist.
+
+    kind: "constraint" or "generated column", for messages.
+    """
+    context = WriteContext.open(handle, clock or SystemClock())
+    expressions = dict(read_expressions(context.config, property_name))
+    if expressions.pop(name, None) is None:
+        names = ", ".join(map(repr, expressions)) or "none"
+        raise ConfigError(f"there is no {kind} {name!r}", hint=f"The table has {names}.")
+    store_expressions(context, property_name, expressions, commits_count=False)
 
 
 def store_expressions(
@@ -25,7 +38,8 @@ def store_expressions(
 ) -> None:
     """Change the property under the lock; without expressions it is removed.
 
-    commits_count: whether a commit after the snapshot of `context` is a conflict.
+    Raises `CommitConflict`, for a retry, if the table has changed since the snapshot of `context`.
+    commits_count: whether a later commit counts as a change.
     """
     table = context.table
     with table.lock_manager.critical_section():

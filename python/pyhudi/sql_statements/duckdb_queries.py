@@ -83,8 +83,7 @@ class QueryRows(LazyRows):
         """Yield the schema, then the batches."""
         with self._relation() as (relation, run):
             # DuckDB 1.1 has the last name only.
-            names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
-            reader = run(getattr(relation, next(name for name in names if hasattr(relation, name))))
+            reader = run(partial(arrow_reader, relation))
             schema = self._schema(relation, reader.schema)
             yield schema
             while (batch := run(partial(next, reader, None))) is not None:
@@ -161,6 +160,14 @@ def _hint(error: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) 
     if not names:
         return "Queries are DuckDB's SQL. Put names that are words of SQL into double quotes."
     return f"Put {names} into double quotes if a column is meant: DuckDB reserves the word."
+
+
+def arrow_reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """Return the rows of a relation as a stream, by the method that the release of DuckDB has."""
+    names = ("to_arrow_reader", "fetch_record_batch", "fetch_arrow_reader")
+    read = getattr(relation, next(name for name in names if hasattr(relation, name)))
+    reader: pa.RecordBatchReader = read()
+    return reader
 
 
 def _check_names(columns: Sequence[str]) -> None:

@@ -50,7 +50,10 @@ class Statement(Protocol):
         """Raise the operation's errors for arguments that do not fit the table."""
 
     def run(self, changes: StagedChanges) -> CommitCheck | None:
-        """Apply the operation; return a check of what it read from the table."""
+        """Apply the operation; return a check of what it read from the table.
+
+        Raises as `check`, because the table may have changed since that.
+        """
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class Upsert:
     def run(self, changes: StagedChanges) -> None:
         """See `Statement`."""
         context = changes.context
+        tagging.check_mergeable(context)
         rows = context.with_keys(self.data)
         if context.options.combine_upserts:
             rows = tagging.combine(context, rows)
@@ -191,8 +195,6 @@ def transaction(
     if context.config.merge.column_rules:
         msg = f"{MERGE_RULES}: a transaction cannot change a table with merge rules by column"
         raise UnsupportedTableFeature(msg, hint="Make each change in a commit of its own.")
-    for statement in statements:
-        statement.check(context)
     changes = StagedChanges(context.recover())
     commit_checks = [check for statement in statements if (check := statement.run(changes))]
     result = write(
