@@ -92,3 +92,28 @@ def test_hudi_writes_a_table_with_generated_columns(
     assert days(table)["d"] == (1, march[5])
     theirs = {each["id"]: each["n"] for each in hudi.read(base)["rows"]}
     assert theirs == {"a": 8, "b": 6, "c": -3, "d": 1}
+
+
+@pytest.mark.parametrize("hudi", ["1.0.2", "1.2.0"], indirect=True)
+def test_hudi_1_0_drops_properties_of_pyhudi_in_sql(tmp_path: Path, hudi: HudiOracle) -> None:
+    """An upsert keeps them, and 1.2.0 always; a SQL UPDATE of 1.0.2 does not."""
+    base = tmp_path / "t"
+    table = pyhudi.create_table(
+        base,
+        pa.table({"id": ["a"], "n": [1]}),
+        key="id",
+        version=8,
+        index="simple",
+        generated={"twice": "n * 2"},
+        constraints={"positive": "n >= 0"},
+    )
+    stored = {name: table.properties[name] for name in (CONSTRAINTS, GENERATED_COLUMNS)}
+    write = {key: value for key, value in options(8).items() if "partition" not in key}
+    ddl = "id string, n long, twice long"
+    rows = [{"id": "a", "n": 5, "twice": 10}]
+    hudi.write(base, rows=rows, schema=ddl, operation="upsert", options=write)
+    assert {name: table.refresh().properties[name] for name in stored} == stored
+    hudi.sql(base, "UPDATE {table} SET n = 6, twice = 12 WHERE id = 'a'", conf={})
+    left = {name for name in stored if name in table.refresh().properties}
+    assert left == (set() if hudi.hudi == "1.0.2" else stored.keys())
+    assert table.to_arrow().to_pylist() == [{"id": "a", "n": 6, "twice": 12}]
