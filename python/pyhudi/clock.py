@@ -79,6 +79,13 @@ class SystemClock:
         """Return nanoseconds since the machine started, including time asleep."""
         return time.clock_gettime_ns(_TICKS)
 
+    def early_now_ms(self) -> int:
+        """Return milliseconds since 1970, without what the clock was set forward by.
+
+        Only steps since this process began are known.
+        """
+        return min(self.now_ms(), _BEGAN_MS + self.ticks_ms())
+
     def uuid(self) -> str:
         """Return a random UUID: 36 characters, lower case."""
         return str(uuid.uuid4())
@@ -86,6 +93,15 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""
         time.sleep(seconds)
+
+
+_BEGAN_MS = SystemClock().now_ms() - SystemClock().ticks_ms()
+"""The time of day at which ticks were 0, by the clock of the time when this process began."""
+
+
+def early_now_ms(clock: Clock) -> int:
+    """Return the time by which old data may be removed: see `SystemClock.early_now_ms`."""
+    return clock.early_now_ms() if isinstance(clock, SystemClock) else clock.now_ms()
 
 
 def parse_zone(text: str) -> Zone:

@@ -49,15 +49,20 @@ def play_all(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     first: int = FIRST,
+    *,
+    jump: float = 0.0,
 ) -> list[History]:
-    """Plays many seeds from one on, or that which the environment names."""
+    """Plays many seeds from one on, or that which the environment names.
+
+    jump: how likely a clock is set at one call to storage.
+    """
     histories = []
     for seed in [int(ONE)] if ONE else range(first, first + count):
         base = folder / str(seed)
         with monkeypatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                histories.append(play(seed, kind, start, base, patch))
+                histories.append(play(seed, kind, start, base, patch, jump=jump))
             except Exception as error:
                 hashes = os.environ.get("PYTHONHASHSEED", "")
                 msg = f"PYTHONHASHSEED={hashes} PYHUDI_SEED={seed} of {kind}: {error}"
@@ -66,7 +71,15 @@ def play_all(
     return histories
 
 
-def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPatch) -> History:
+def play(
+    seed: int,
+    kind: Kind,
+    start: Path,
+    base: Path,
+    patch: pytest.MonkeyPatch,
+    *,
+    jump: float = 0.0,
+) -> History:
     """Plays one seed on a copy of a table, and judges it."""
     shutil.copytree(start, base)
     odds = [
@@ -77,7 +90,9 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
         Odds(lose=0.01),
         Odds(kill=0.005, pause=0.005, lose=0.005, skew_ms=100),
     ][seed % 6]
-    world = HistoryWorld(seed, Odds.hard(seed) if HARD else odds)
+    odds = Odds.hard(seed) if HARD else odds
+    odds.jump = jump
+    world = HistoryWorld(seed, odds)
     ruled_by(world, patch, same_machine=seed % 4 < 2)
     storage = Storage(str(base))
     config = TableConfig.load(storage)
@@ -103,7 +118,8 @@ def play(seed: int, kind: Kind, start: Path, base: Path, patch: pytest.MonkeyPat
     note_run("seeds", kind, world.counts)
     world.odds = Odds(switch=0)
     # By then whatever died counts as dead, also what shows no heartbeat.
-    world.now_ms += 900_000 + UNSEEN_MS
+    newest = max(world.modified.values(), default=0) - world.set_forward_ms
+    world.now_ms = max(world.now_ms, newest) + 900_000 + UNSEEN_MS
     last = {"k0": (CITIES[0], 9999)}
     finish(world, history, str(base), kind, last)
     judge(history, base, kind, stood_still=any(task.stood_still for task in world.tasks))

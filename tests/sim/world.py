@@ -35,6 +35,7 @@ START_MS = 2_000_000_000_000
 TRACE = "PYHUDI_TRACE" in os.environ
 _LATE = 0.2
 """Of what is asked ahead, the part that the block waits for."""
+_JUMPS_MS = (-3_600_000, 86_400_000)
 _PATIENCE_S = 60
 """After which a run counts as stuck, in real time."""
 
@@ -54,6 +55,8 @@ class Odds:
     """Clocks differ by so much at most."""
     stand: float = 0.0
     """The task stands still at a change that others go by, before or after it."""
+    jump: float = 0.0
+    """The clock of the task's machine is set back by an hour, or forward by a day."""
 
     @classmethod
     def hard(cls, seed: int) -> Odds:
@@ -104,6 +107,10 @@ class World:
         self.leaves_late = seed % 4 in (1, 2)
         """A writer goes on while its lock is given back."""
         self.now_ms = START_MS
+        self.is_same_machine = False
+        """Whether all tasks and the storage have one clock."""
+        self.set_forward_ms = 0
+        """By how much that clock was set, in all."""
         self.tasks: list[Task] = []
         self.running: Task | None = None
         self.counts = Counter[str]()
@@ -236,8 +243,26 @@ class World:
             self._stand(task, [20_000, 100_000, 400_000])
         elif self.random.random() < odds.switch:
             self._switch(task)
+        if odds.jump and self.random.random() < odds.jump:
+            self._set_clock(task)
         if task.is_dead:
             raise Killed
+
+    def _set_clock(self, task: Task) -> None:
+        by_ms = self.random.choice(_JUMPS_MS)
+        self.tell(f"its clock is set by {by_ms // 1000} s")
+        if self.is_same_machine:
+            self.set_forward_ms += by_ms
+        else:
+            task.skew_ms += by_ms
+        # Others regard its heartbeat as expired, or it theirs.
+        for each in self.tasks:
+            each.stood_still = True
+
+    @property
+    def files_now_ms(self) -> int:
+        """The time by the clock that dates files."""
+        return self.now_ms + self.set_forward_ms
 
     def stand_at(self, path: str) -> None:
         """At a change of a file by which others go, beside what `step` has happen."""
@@ -320,10 +345,10 @@ class WorldClock:
 
     def __init__(self, world: World, task: Task) -> None:
         self._world = world
-        self._skew_ms = task.skew_ms
+        self._task = task
 
     def now_ms(self) -> int:
-        return self._world.now_ms + self._skew_ms
+        return self._world.files_now_ms + self._task.skew_ms
 
     def ticks_ms(self) -> int:
         return self._world.now_ms
@@ -456,7 +481,7 @@ class WorldStorage(Storage):
     def _written(self, path: str, data: bytes) -> None:
         self._world.tell(f"made {self._prefix}{path}")
         self._world.changed(self._prefix + path, data)
-        self._world.modified[self._prefix + path] = self._world.now_ms
+        self._world.modified[self._prefix + path] = self._world.files_now_ms
         if self._world.loses():
             raise StorageError("the answer was lost")
         # Also before anything else is looked at.
@@ -533,6 +558,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
 
         world.every(round(self._every_s * 1000), Once())
 
+    world.is_same_machine = same_machine
     monkeypatch.setattr(process_liveness, "active_owners", world.active_owners)
     monkeypatch.setattr(lock_manager, "_DelayedRelease", partial(WorldDelayedRelease, world))
     monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)

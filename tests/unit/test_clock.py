@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import re
 import time
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyhudi.clock import SystemClock, format_instant, instant_of, parse_instant, parse_zone
+from pyhudi.clock import (
+    SystemClock,
+    early_now_ms,
+    format_instant,
+    instant_of,
+    parse_instant,
+    parse_zone,
+)
 from pyhudi.errors import ConfigError
 
 MOMENT = 1_700_000_000_123
@@ -32,6 +41,30 @@ def test_clock_never_goes_back() -> None:
     before = clock.ticks_ms()
     clock.sleep(0.02)
     assert 20 <= clock.ticks_ms() - before < 60_000
+
+
+_READS = re.compile(
+    r"\b(SystemTime|Instant|Utc|Local)::now\b|\btime\.(time|monotonic|perf_counter|clock_gettime)"
+    r"|\bdatetime\.(now|utcnow|today)\b|\bdate\.today\b|\.elapsed\(\)"
+)
+
+
+def test_only_clock_module_reads_clocks() -> None:
+    """Others take a `Clock`, or are Rust and need no time."""
+    root = Path(__file__).parents[2]
+    files = [*root.glob("python/pyhudi/**/*.py"), *root.glob("rust/*/src/**/*.rs")]
+    assert len(files) > 500
+    readers = {file.name for file in files if _READS.search(file.read_text("utf-8"))}
+    assert readers == {"clock.py"}
+
+
+def test_early_time_ignores_step_forward(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, now = SystemClock(), SystemClock.now_ms
+    before = clock.now_ms()
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + 86_400_000)
+    assert before <= early_now_ms(clock) < before + 60_000
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) - 3_600_000)
+    assert early_now_ms(clock) == pytest.approx(clock.now_ms(), abs=1000)
 
 
 def test_instant_in_utc() -> None:

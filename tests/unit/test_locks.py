@@ -39,7 +39,7 @@ from pyhudi.txn.locks.providers import ProcessLock, implicit_key, table_lock
 from pyhudi.txn.locks.storage_lock import PATH, StorageLock
 from pyhudi.txn.locks.zookeeper import ZooKeeperLock
 from tests.helpers.lock_context import held
-from tests.sim.interrupting_storage import JumpingClock
+from tests.sim.interrupting_storage import JumpingClock, StandingClock
 
 KINDS = ["storage", "file", "process"]
 
@@ -183,6 +183,27 @@ def test_interrupted_acquire_holds_nothing(
     assert process_liveness.active_owners == before
 
 
+class SteppedClock(SystemClock):
+    """A clock that the test sets."""
+
+    ahead_ms = 0
+    """By how much its time of day is ahead."""
+    ahead_by_sleep_ms = 0
+    """What each sleep adds to that."""
+    ticked_ms = 0
+    """How much more time has passed."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+    def ticks_ms(self) -> int:
+        return super().ticks_ms() + self.ticked_ms
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self.ahead_ms += self.ahead_by_sleep_ms
+
+
 class TestStorageLock:
     def test_storage_lock_file_matches_hudi(self, tmp_path: Path) -> None:
         lock, file = StorageLock(Storage(str(tmp_path)), SystemClock()), tmp_path / PATH
@@ -207,11 +228,13 @@ class TestStorageLock:
         clock.ahead_ms += 200
         assert lock.acquire(0)
 
-    def test_lock_holder_detects_theft(self, tmp_path: Path) -> None:
-        clock = JumpingClock()
+    def test_lock_holder_detects_theft(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = StandingClock(monkeypatch)
         one = StorageLock(Storage(str(tmp_path)), clock)
         assert one.acquire(0)
-        clock.ahead_ms += 70_000
+        clock.stand_still(70_000)
         with pytest.raises(CommitConflict, match="was lost"):
             one.check()
         other = StorageLock(Storage(str(tmp_path)), clock)
@@ -221,6 +244,49 @@ class TestStorageLock:
         one.release()
         assert (tmp_path / PATH).read_bytes() == before
         other.check()
+
+    def test_wrong_clock_ends_no_lease(self, tmp_path: Path) -> None:
+        """Neither a clock that is ahead of the holder's, nor a holder's that is behind."""
+        late, early = SteppedClock(), SteppedClock()
+        late.ahead_ms = -3_600_000
+        early.ahead_ms = 86_400_000
+        for holder, other in ((SystemClock(), early), (late, SystemClock()), (late, early)):
+            one = StorageLock(Storage(str(tmp_path)), holder)
+            assert one.acquire(0)
+            assert not StorageLock(Storage(str(tmp_path)), other).acquire(0)
+            one.check()
+            one.release()
+
+    def test_lease_ends_if_clock_is_set_back(self, tmp_path: Path) -> None:
+        """A holder that stalls does not hold its lock for the hour that its clock was set back."""
+        clock = SteppedClock()
+        lock = StorageLock(Storage(str(tmp_path)), clock)
+        assert lock.acquire(0)
+        clock.ahead_ms = -3_600_000
+        lock.check()
+        clock.ticked_ms = 70_000
+        with pytest.raises(CommitConflict, match="was lost"):
+            lock.check()
+
+    def test_lock_of_holder_with_early_clock_ends(self, tmp_path: Path) -> None:
+        """Its lease would last for a day; a waiter sees for a minute that nobody renews it."""
+        early, clock = SteppedClock(), SteppedClock()
+        early.ahead_ms = 86_400_000
+        holder = StorageLock(Storage(str(tmp_path)), early)
+        assert holder.acquire(0)
+        holder._renewal.stop()
+        waiter = StorageLock(Storage(str(tmp_path)), clock)
+        assert not waiter.acquire(0)
+        clock.ticked_ms = 60_000
+        assert not waiter.acquire(0)
+        clock.ticked_ms = 61_000
+        assert waiter.acquire(0)
+
+    def test_wait_ends_if_clock_is_set_back(self, tmp_path: Path) -> None:
+        with held(StorageLock(Storage(str(tmp_path)), SystemClock()), 0):
+            clock = SteppedClock()
+            clock.ahead_by_sleep_ms = -3_600_000
+            assert not StorageLock(Storage(str(tmp_path)), clock).acquire(100)
 
     def test_renewal_keeps_lock(self, tmp_path: Path) -> None:
         clock = JumpingClock()

@@ -168,7 +168,7 @@ def test_maintain_respects_byte_budget(tmp_path: Path) -> None:
 def test_maintain_respects_time_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = logged(tmp_path / "t")
     monkeypatch.setattr(maintain, "_UNIT_BYTES", 1)
-    real, late = SystemClock.now_ms, 0
+    real, late = SystemClock.ticks_ms, 0
 
     def compact(*given: Any, **more: Any) -> Any:
         nonlocal late
@@ -177,7 +177,7 @@ def test_maintain_respects_time_budget(tmp_path: Path, monkeypatch: pytest.Monke
 
     before = run_service.compact
     monkeypatch.setattr(run_service, "compact", compact)
-    monkeypatch.setattr(SystemClock, "now_ms", lambda self: real(self) + late)
+    monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: real(self) + late)
     result = table.maintain("1m")
     assert [done.file_groups for done in result.done if done.service == "compact"] == [1]
     assert any("the budget is spent" in left for left in result.left)

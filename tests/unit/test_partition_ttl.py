@@ -26,8 +26,9 @@ DAY_MS = 86_400_000
 @pytest.fixture
 def passes(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Call it to let days pass."""
-    real, ahead = SystemClock.now_ms, [0.0]
-    monkeypatch.setattr(SystemClock, "now_ms", lambda self: real(self) + int(ahead[0] * DAY_MS))
+    now, ticks, ahead = SystemClock.now_ms, SystemClock.ticks_ms, [0.0]
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + int(ahead[0] * DAY_MS))
+    monkeypatch.setattr(SystemClock, "ticks_ms", lambda self: ticks(self) + int(ahead[0] * DAY_MS))
 
     def days(count: float) -> None:
         ahead[0] += count
@@ -90,6 +91,22 @@ def test_days_are_not_cut_to_32_bits(tmp_path: Path, passes: Any) -> None:
     passes(400)
     table.expire_partitions(365)
     assert cities(table) == set()
+
+
+def test_clock_set_forward_expires_nothing(
+    tmp_path: Path, passes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of the clock is no time that passed; a process that begins later cannot tell."""
+    table = made(tmp_path / "t", 9, "cow", passes)
+    now = SystemClock.now_ms
+    monkeypatch.setattr(SystemClock, "now_ms", lambda self: now(self) + 3650 * DAY_MS)
+    assert table.expire_partitions(365).instants == ()
+    assert cities(table) == {"a", "b", "c"}
+    by_hours = "hoodie.clean.policy", "KEEP_LATEST_BY_HOURS"
+    writer = pyhudi.open_table(
+        table.uri, options=dict([by_hours, ("hoodie.clean.hours.retained", 48)])
+    )
+    assert writer.clean().files_removed == 0
 
 
 def test_options(tmp_path: Path, passes: Any) -> None:

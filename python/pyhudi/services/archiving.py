@@ -77,14 +77,14 @@ class _InstantChoice:
 
 def archive_table(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
     """Archive due instants. Raises `CommitConflict` during a restore, and `LockTimeout`."""
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     return _result(table, *archive(table, _policy(table, options)), started)
 
 
 def preview_archive(table: TableSnapshot, options: ArchiveOptions) -> ServiceResult:
     """Return what `archive_table` would do now."""
     choice = _choose_instants(table, _policy(table, options))
-    result = _result(table, choice.instants, choice.bound, table.clock.now_ms())
+    result = _result(table, choice.instants, choice.bound, table.clock.ticks_ms())
     return replace(result, dry_run=True)
 
 
@@ -130,7 +130,7 @@ def _result(
         "archive",
         instants=tuple(instant.requested for instant in archived),
         left=() if bound is None else (bound.reason,),
-        duration_ms=table.clock.now_ms() - started,
+        duration_ms=table.clock.ticks_ms() - started,
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pyhudi.clock import early_now_ms
 from pyhudi.config.actions import CLEAN, COMMIT_ACTIONS, Instant, State
 from pyhudi.config.file_names import is_partition_metadata
 from pyhudi.config.log import warn
@@ -56,7 +57,7 @@ def clean_table(table: TableSnapshot, options: CleanOptions) -> ServiceResult:
 
     table: the current snapshot. Raises `CommitConflict` during a restore, and `LockTimeout`.
     """
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     instants = complete_pending(table)
     if table.timeline.pending(CLEAN):
         table = table.reload()
@@ -72,7 +73,7 @@ def preview_clean(
     table: TableSnapshot, options: CleanOptions, view: FileSystemView | None = None
 ) -> ServiceResult:
     """Return what `clean_table` would plan now. view: of all files, if the caller has one."""
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     plan = _plan(table, options, view) or CleanPlan(Retention())
     pending = table.timeline.pending(CLEAN)
     skipped = tuple(f"{clean.requested}: a pending clean must run first" for clean in pending)
@@ -89,7 +90,7 @@ def _result(
         file_groups=plan.file_groups,
         files_removed=len(sizes),
         bytes_removed=sum(sizes),
-        duration_ms=table.clock.now_ms() - started,
+        duration_ms=table.clock.ticks_ms() - started,
     )
 
 
@@ -114,7 +115,7 @@ def commits_since_clean(timeline: Timeline) -> int:
 
 
 def _retention(table: TableSnapshot, options: CleanOptions) -> Retention | None:
-    start = hours_before(table.clock.now_ms(), options.hours, table.config.timezone)
+    start = hours_before(early_now_ms(table.clock), options.hours, table.config.timezone)
     return retention(table.timeline, options, start)
 
 
@@ -245,7 +246,7 @@ def _remove_without_plan(table: TableSnapshot, clean: Instant) -> None:
 def _execute(action: PendingInstant, plan: Mapping[str, Any], *, is_inflight: bool) -> str:
     """Execute a clean and return the instant of its completed file."""
     table = action.table
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     files = files_of_plan(plan)
     if not is_inflight:
         _begin(action, plan)
@@ -304,7 +305,7 @@ def _complete(
         with prefetch_publication_check(table) as drop_old_listing:
             for participant in table.participants:
                 participant.before_clean(latest, clean)
-            took_ms = table.clock.now_ms() - started
+            took_ms = table.clock.ticks_ms() - started
             record = _record(action.time, plan, files, emptied, took_ms)
             began_ms = table.clock.now_ms()
             table.lock_manager.check_held()

@@ -38,7 +38,7 @@ def run_service(
     the plans to execute. plan: see `schedule`. execute: executes the plan of an instant and adds
     that to a result.
     """
-    began_ms = table.clock.now_ms()
+    began_ms = table.clock.ticks_ms()
     result = ServiceResult(name)
     for instant in pending if request.execute else ():
         result = execute(result, table.reload(), instant)
@@ -50,4 +50,4 @@ def run_service(
             result = execute(result, table.reload(), planned)
         elif planned:
             result = replace(result, scheduled=(planned,))
-    return replace(result, duration_ms=table.clock.now_ms() - began_ms)
+    return replace(result, duration_ms=table.clock.ticks_ms() - began_ms)

@@ -25,8 +25,9 @@ from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.renewal import Renewal
+from pyhudi.txn.storage_time import PROBE_FOLDER, storage_now_ms
 
-HEARTBEAT_FOLDER = ".hoodie/.heartbeat"
+HEARTBEAT_FOLDER = PROBE_FOLDER
 EXPIRES_MS = 120_000
 """Age at which a heartbeat is expired: Hudi's default of two misses
 (`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). pyhudi supports
@@ -128,11 +129,7 @@ def _now_ms(storage: Storage, beating: Collection[Entry], clock: Clock) -> int:
     is_late = any(now - file.modified_ms >= EXPIRES_MS for file in beating)
     if not is_late or not is_remote(storage.uri):
         return now
-    probe = f"{HEARTBEAT_FOLDER}/probe-{clock.uuid()}"
-    storage.put(probe, b"")
-    written = storage.head(probe)
-    storage.delete(probe)
-    return now if written is None else written.modified_ms
+    return storage_now_ms(storage, clock)
 
 
 def _is_alive(storage: Storage, file: Entry, now_ms: int) -> bool:

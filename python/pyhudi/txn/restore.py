@@ -198,7 +198,7 @@ def _check_without_heartbeat(table: TableSnapshot, timeline: Timeline, pending: 
 
 def _execute(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
     table = restore.table
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     reverted: list[tuple[str, str, rollback.Record]] = []
     infos = plan.get("instantsToRollback") or ()
     targets = [info["commitTime"] for info in infos]
@@ -209,7 +209,7 @@ def _execute(restore: PendingInstant, plan: Mapping[str, Any]) -> None:
             reverted.append((target, action, record))
     record = {
         "startRestoreTime": restore.time,
-        "timeTakenInMillis": table.clock.now_ms() - started,
+        "timeTakenInMillis": table.clock.ticks_ms() - started,
         "instantsToRollback": [target for target, _, _ in reverted],
         "hoodieRestoreMetadata": {target: [record] for target, _, record in reverted},
         "version": 1,

@@ -179,7 +179,7 @@ def _execute(
 ) -> Record:
     table, time = rollback.table, rollback.time
     storage = table.storage
-    started = table.clock.now_ms()
+    started = table.clock.ticks_ms()
     undone_parts = []
     for request in requests:
         # If this writer stalled, another writer may have executed it.
@@ -191,7 +191,7 @@ def _execute(
     remove_staged_of(storage, partitions, failed, table.clock)
     if "" in partitions and table.config.partition_fields:
         _remove_root_metadata(storage)
-    took_ms = table.clock.now_ms() - started
+    took_ms = table.clock.ticks_ms() - started
     record = _metadata_record(time, target.time, target.action, took_ms, undone_parts)
     for participant in table.participants:
         participant.on_rollback(table, Rollback(time, target.time, record))

@@ -271,14 +271,14 @@ class _Build:
     def finish(self, stats: list[WriteStat]) -> tuple[str, ...]:
         """Complete the build once all active writers know of it."""
         table, clock = self.table, self.table.clock
-        deadline_ms = clock.now_ms() + WRITER_TIMEOUT_MS
+        deadline_ms = clock.ticks_ms() + WRITER_TIMEOUT_MS
         while True:
             with table.lock_manager.critical_section():
                 timeline = zombie_commits.load_timeline(table)
                 unaware_writers = self._unaware_writers(timeline)
                 if not unaware_writers:
                     return self._complete(timeline, stats)
-            if clock.now_ms() >= deadline_ms:
+            if clock.ticks_ms() >= deadline_ms:
                 listed = ", ".join(self.names)
                 msg = f"{unaware_writers[0]} is active, and would not maintain {listed}"
                 raise CommitConflict(msg, hint="Complete it, or roll it back, first.")

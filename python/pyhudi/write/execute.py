@@ -207,7 +207,7 @@ def execute(
         if context.config.is_merge_on_read
         else rows_ignored((file.task for file in files if file.has_rows), stats),
         bytes_read=bytes_read(tasks),
-        duration_ms=context.table.clock.now_ms() - context.started_ms,
+        duration_ms=context.table.clock.ticks_ms() - context.started_ms,
         file_groups_replaced=sum(len(ids) for ids in (replaced or {}).values()),
     )
     if result.committed:

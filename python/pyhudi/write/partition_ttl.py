@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pyhudi.clock import Clock, SystemClock, format_instant, is_bootstrap, parse_instant
+from pyhudi.clock import (
+    Clock,
+    SystemClock,
+    early_now_ms,
+    format_instant,
+    is_bootstrap,
+    parse_instant,
+)
 from pyhudi.config.property_names import BOOTSTRAP_PATH
 from pyhudi.config.retention_options import TTL_DAYS, TTL_STRATEGY, TtlOptions
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
@@ -58,14 +65,14 @@ def expire_partitions(
     )
     if not dry_run and expired:
         result = replace(result, instants=(remove_partitions(context, expired).instant,))
-    return replace(result, duration_ms=clock.now_ms() - context.started_ms)
+    return replace(result, duration_ms=clock.ticks_ms() - context.started_ms)
 
 
 def _split_expired(
     context: WriteContext, slices: list[FileSlice], options: TtlOptions, clock: Clock
 ) -> tuple[list[str], list[str]]:
     """Return the expired partitions to drop, oldest first, and the reasons why others are kept."""
-    zone, before_ms = context.config.timezone, clock.now_ms() - options.days * _DAY_MS
+    zone, before_ms = context.config.timezone, early_now_ms(clock) - options.days * _DAY_MS
     find_times = _creation_times if options.by_creation else _modification_times
     times = find_times(context, slices)
     for path, instant in sorted(times.items()):

@@ -198,7 +198,7 @@ class WriteContext:
     table: TableSnapshot
     options: WriteOptions
     started_ms: int = 0
-    """The start time of the write."""
+    """The start of the write, in the clock's ticks."""
     task_memory: int | None = None
     """Bytes that one task may use for the records it merges, None for no limit."""
     is_recovered: bool = False
@@ -250,7 +250,7 @@ class WriteContext:
         context = cls(
             table=opened,
             options=options,
-            started_ms=clock.now_ms(),
+            started_ms=clock.ticks_ms(),
             selected_index=selected_index,
             index_names=columns_with_index(config, definitions),
         )
@@ -266,7 +266,7 @@ class WriteContext:
             return self
         table = self.table
         check = partial(checks.check_writable, table.storage, table.config)
-        is_recent = table.clock.now_ms() - self.started_ms < _MAX_PLAN_AGE_MS
+        is_recent = table.clock.ticks_ms() - self.started_ms < _MAX_PLAN_AGE_MS
         timeline = recover(table, check, table.timeline if is_recent else None)
         # The selection of the index depends on commits and on leftovers of failed writers.
         selected_index = (

@@ -89,13 +89,14 @@ def release(lock: TableLock, on_failure: Callable[[Exception], None] | None = No
 
 def attempts(clock: Clock, timeout_ms: int) -> Iterator[None]:
     """Yield before each attempt at a lock without a queue, with growing pauses between them."""
-    deadline_ms = clock.now_ms() + timeout_ms
+    # In ticks, because the time of day may be set back.
+    deadline_ms = clock.ticks_ms() + timeout_ms
     pause = _FIRST_PAUSE_S
     yield
     logger.debug(
         "the table's lock is held by another writer; waiting up to %g s", timeout_ms / 1000
     )
-    while (remaining_s := (deadline_ms - clock.now_ms()) / 1000) > 0:
+    while (remaining_s := (deadline_ms - clock.ticks_ms()) / 1000) > 0:
         # Waiting writers should not all try at the same time.
         clock.sleep(min(pause * (0.5 + jitter(clock) / 2), remaining_s))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)

@@ -17,6 +17,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.renewal import Renewal
+from pyhudi.txn.storage_time import is_older
 
 NAME = "lock"
 _VERIFY_DELAY_S = 0.05
@@ -74,7 +75,7 @@ class FileLock:
         file = self._storage.head(self._path)
         if file is None or not self._expires_ms:
             return False
-        return self._clock.now_ms() - file.modified_ms > self._expires_ms
+        return is_older(self._storage, self._clock, file.modified_ms, self._expires_ms)
 
     def _encode_content(self, owner: str) -> bytes:
         """Return Hudi's intended content, with the process added."""

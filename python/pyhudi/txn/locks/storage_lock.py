@@ -6,7 +6,11 @@ file is never deleted::
 
     .hoodie/.locks/table_lock.json   {"expired":false,"validUntil":<ms>,"owner":"<uuid>"}
 
-A lock is free if it is marked expired or its time is over, with half a second for clock skew.
+A lock is free if it is marked expired or its time is over, with half a second for clock skew. A
+wrong clock of a writer must not end another writer's lease. So pyhudi takes a lock over only if its
+file is older than the lease, also by the clock of the storage, or if the file does not change for
+that long while pyhudi waits.
+
 Outside of object stores the file also names the process that holds it, so that a crash of a holder
 on the same machine is detected immediately.
 """
@@ -24,10 +28,13 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.locks.base import attempts
 from pyhudi.txn.renewal import Renewal
+from pyhudi.txn.storage_time import is_older
 
 PATH = ".hoodie/.locks/table_lock.json"
 SKEW_MS = 500
 """The tolerated clock skew (`CLOCK_DRIFT_BUFFER_MS`)."""
+_MAX_LEASE_MS = 3_600_000
+"""A longer lease shows that the clock of its holder is wrong."""
 _MIN_LEASE_MS = 5_000
 """Half the shortest validity of all releases but 1.0: the file is dated when it arrives."""
 
@@ -110,8 +117,12 @@ class StorageLock:
         self._content: _Content | None = None
         """The content of the lock file while this writer holds the lock."""
         self._version: str | None = None
+        self._ends_ticks_ms = 0
+        """The end of the lease in the clock's ticks, because the time of day may be set back."""
         self._last_owner = ""
         self._short_lease: _Content | None = None
+        self._unchanged: tuple[str, int] = ("", 0)
+        """The version that was read last, and since when, in ticks."""
 
     def acquire(self, timeout_ms: int) -> bool:
         """Acquire the lock. Raises `UnsupportedTableFeature` if Hudi 1.0 writers use the lock."""
@@ -131,23 +142,36 @@ class StorageLock:
             return is_acquired
         content, version = _Content.parse(current[0]), current[1]
         self._last_owner = content.owner
+        if self._unchanged[0] != version:
+            self._unchanged = version, self._clock.ticks_ms()
         return self._is_free(content) and self._acquire(version)
 
     def _has_ended(self, content: _Content) -> bool:
-        """Return whether the lease is over, or its process has ended."""
-        if content.expired or self._clock.now_ms() > content.valid_until + SKEW_MS:
+        """Return whether the lease is over by this machine's clock, or its process has ended."""
+        is_over = self._clock.now_ms() > content.valid_until + SKEW_MS
+        return is_over or self._is_given_up(content)
+
+    def _is_given_up(self, content: _Content) -> bool:
+        """Return whether the holder released the lock, or its process has ended."""
+        if content.expired:
             return True
         return bool(content.process) and process_liveness.is_from_dead_process(
             content.process.encode(errors="surrogatepass")
         )
 
     def _is_free(self, content: _Content) -> bool:
-        if self._has_ended(content):
+        if self._is_given_up(content):
             return True
         file = self._storage.head(PATH)
-        if file is not None and 0 <= content.valid_until - file.modified_ms < _MIN_LEASE_MS:
+        if file is None:
+            return False
+        lease_ms = content.valid_until - file.modified_ms
+        if 0 <= lease_ms < _MIN_LEASE_MS:
             self._check_short_lease(content)
-        return False
+        lease_ms = max(lease_ms if lease_ms <= _MAX_LEASE_MS else 0, self._validity_ms) + SKEW_MS
+        if self._clock.ticks_ms() - self._unchanged[1] > lease_ms:
+            return True
+        return is_older(self._storage, self._clock, file.modified_ms, lease_ms)
 
     def _check_short_lease(self, content: _Content) -> None:
         """Raise for the second short lease; a single one may be a long lease that arrived late."""
@@ -163,10 +187,10 @@ class StorageLock:
         owner = self._clock.uuid()
         bucket = is_bucket(self._storage.uri)
         process = "" if bucket else process_liveness.owner(owner).decode()
-        valid_until = self._clock.now_ms() + self._validity_ms
+        valid_until, ends_ticks_ms = self._next_ends()
         content = _Content(expired=False, valid_until=valid_until, owner=owner, process=process)
         # Set before the file is written: an interrupt can come at any time.
-        self._content, self._version = content, None
+        self._content, self._version, self._ends_ticks_ms = content, None, ends_ticks_ms
         process_liveness.active_owners.add(owner)
         self._version = self._swap(content, version)
         if self._version is None:
@@ -189,9 +213,9 @@ class StorageLock:
 
     def _renew(self) -> None:
         current = self._content
-        if current is None or self._clock.now_ms() >= current.valid_until:
+        if current is None or self._remaining_ms(current) <= 0:
             return
-        valid_until = self._clock.now_ms() + self._validity_ms
+        valid_until, ends_ticks_ms = self._next_ends()
         renewed = _Content(
             expired=False, valid_until=valid_until, owner=current.owner, process=current.process
         )
@@ -199,7 +223,17 @@ class StorageLock:
         if version is None:
             self._content = None
             return
-        self._content, self._version = renewed, version
+        self._content, self._version, self._ends_ticks_ms = renewed, version, ends_ticks_ms
+
+    def _next_ends(self) -> tuple[int, int]:
+        """Return the end of a lease that begins now, in the time of day and in ticks."""
+        now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
+        return now + self._validity_ms, ticks + self._validity_ms
+
+    def _remaining_ms(self, content: _Content) -> int:
+        """Return the rest of the lease, by the clock that shows less."""
+        by_time_of_day = content.valid_until - self._clock.now_ms()
+        return min(by_time_of_day, self._ends_ticks_ms - self._clock.ticks_ms())
 
     @property
     def min_lease_ms(self) -> int | None:
@@ -209,7 +243,7 @@ class StorageLock:
     def check(self, within_ms: int = 0) -> None:
         """Raise `CommitConflict` if another writer may hold the lock, now or soon."""
         content = self._content
-        remaining_ms = 0 if content is None else content.valid_until - self._clock.now_ms()
+        remaining_ms = 0 if content is None else self._remaining_ms(content)
         if remaining_ms < max(self._validity_ms // 10, within_ms):
             raise retryable_conflict("the table's lock was lost")
 

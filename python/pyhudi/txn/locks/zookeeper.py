@@ -47,7 +47,7 @@ class ZooKeeperLock:
     def acquire(self, timeout_ms: int) -> bool:
         """Acquire the lock. Raises `StorageError` if no server responds."""
         kazoo = extra("kazoo.client", "zookeeper")
-        deadline_ms = self._clock.now_ms() + timeout_ms
+        deadline_ms = self._clock.ticks_ms() + timeout_ms
         self._prefix = f"_c_{self._clock.uuid()}-{_MARK}"
         self._lost.clear()
         self._client = kazoo.KazooClient(self._hosts, timeout=self._session_s)
@@ -103,7 +103,7 @@ class ZooKeeperLock:
                 self._wait_for(request)
             except no_node_error:
                 continue
-            remaining_ms = deadline_ms - self._clock.now_ms()
+            remaining_ms = deadline_ms - self._clock.ticks_ms()
             if remaining_ms <= 0 or not changed.wait(remaining_ms / 1000):
                 return False
         return False
