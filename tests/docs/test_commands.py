@@ -20,6 +20,7 @@ from pyhudi.cli import main
 from pyhudi.cli.app import application
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "command-line.md"
+CATALOGS = PAGE.with_name("catalogs.md")
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 FLAGS = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```bash\n(?P<code>.*?)^```\n(?:\n```text\n(?P<said>.*?)^```)?", FLAGS)
@@ -82,6 +83,19 @@ def test_commands_run_in_order_and_say_what_is_shown(shell: dict[str, str]) -> N
         done = subprocess.run(called, check=False, env=shell, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, ""), code
         assert alike(done.stdout, str(Path.cwd())) == alike(said, "/data"), code
+
+
+def test_catalogs_page_lists_its_catalogs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = CATALOGS.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```$", text, FLAGS)
+    (config,) = [block for block in blocks if "[catalog.aws]" in block]
+    (tmp_path / "pyhudi.toml").write_text(config, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LAKE_SECRET", "hidden")
+    assert main(["catalog", "list"]) == 0
+    assert f"$ pyhudi catalog list\n{capsys.readouterr().out}$ pyhudi" in text
 
 
 def test_cli_page_names_existing_commands() -> None:

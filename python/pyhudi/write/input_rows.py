@@ -74,10 +74,13 @@ def read_rows(
     with ExitStack() as stack:
         if rejected is not None and (partial or is_spark_frame(data)):
             what = "a partial update" if partial else "a Spark DataFrame"
-            msg = f"rejected: rows of {what} cannot go to another table"
-            raise UnsupportedTableFeature(
-                msg, hint="Pass whole rows as Arrow data, or check first."
+            hint = (
+                "Leave partial out, and pass whole rows."
+                if partial
+                else "Write frame.where(condition) and its other rows separately, or pass Arrow."
             )
+            msg = f"rejected: rows of {what} cannot go to another table"
+            raise UnsupportedTableFeature(msg, hint=hint)
         if is_spark_frame(data):
             rows = spark("write_rows").read_keyed_rows(
                 context, data, limit, schema_mode, generate=generate, partial=partial
