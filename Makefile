@@ -241,6 +241,11 @@ small-worlds: $(STAMPS)/native ## two writers of one row each, in each order of 
 	PYHUDI_COUNTS=$(COUNTS) $(BIN)/python -m tests.sim.counts small-worlds "make small-worlds DEVIATIONS=$(DEVIATIONS)"
 	$(BIN)/python scripts/generate_docs.py
 
+.PHONY: anomalies
+anomalies: $(STAMPS)/native $(STAMPS)/s3 ## which anomalies each mode of concurrency shows, into docs/explanation/anomalies.md; ANOMALY_ARGS go to the program
+	$(BIN)/python -m tests.anomalies.measure $(ANOMALY_ARGS)
+	$(BIN)/python scripts/generate_docs.py
+
 .PHONY: golden
 golden: $(STAMPS)/native ## compares every golden table with what Apache Hudi reads from it
 	$(BIN)/python -m tests.helpers.report $(GOLDEN_ARGS)

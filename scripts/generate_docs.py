@@ -38,6 +38,7 @@ from pyhudi.storage import option_names as storage_options
 
 DOCS = Path(__file__).parents[1] / "docs"
 OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
+ANOMALIES = DOCS.parent / "tests" / "anomalies" / "page.py"
 DEFAULTS = OPTION_TABLE.with_name("hudi_defaults.py")
 SECTION = re.compile(
     r"(?P<begin>^<!-- generated: (?P<name>\w+) -->\n).*?"
@@ -218,7 +219,15 @@ def _parameters(call: Callable[..., Any], *, is_method: bool) -> list[str]:
     ]
 
 
+def measured_anomalies(table: str) -> Callable[[], str]:
+    """Return the generator of a table of measured anomalies."""
+    # By its path: the tests are no package of this environment's path.
+    return lambda: str(runpy.run_path(str(ANOMALIES))[table]())
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
+    "anomaly_table": measured_anomalies("anomaly_table"),
+    "anomaly_figures": measured_anomalies("anomaly_figures"),
     "commands": commands,
     "reader_limits": reader_limits,
     "spark_options": spark_options,
