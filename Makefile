@@ -73,8 +73,13 @@ wheel: $(STAMPS)/wheel-tools ## the wheel for others, optimised, in dist/; for x
 	@[ -d "$$(rustc --print target-libdir --target $(ARCH)-unknown-linux-gnu)" ] || \
 	  { echo "make wheel: no Rust library for $(ARCH); try: rustup target add $(ARCH)-unknown-linux-gnu" >&2; exit 1; }
 	env -u PYO3_PYTHON -u PYO3_ENVIRONMENT_SIGNATURE PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" \
-	  maturin build --release --locked --zig --compatibility manylinux_2_17 \
+	  scripts/reproducible.sh maturin build --release --locked --zig --compatibility manylinux_2_17 \
 	  --target $(ARCH)-unknown-linux-gnu --out dist
+	$(PYTHON) scripts/normalize_wheel.py dist/*.whl
+
+.PHONY: wheel-twice
+wheel-twice: $(STAMPS)/build ## builds the committed sources' wheel in two directories and compares the bytes, half an hour
+	PATH="$(CURDIR)/$(BIN):$$PATH" scripts/build_wheel_twice.sh
 
 # zig has what C code needs of either system. Linking is left to machines of theirs.
 .PHONY: check-systems
@@ -357,6 +362,15 @@ lint-rust: $(STAMPS)/develop
 stubs: $(STAMPS)/native ## the Rust module's stub against the built module
 	cd build && ../$(BIN)/python -m mypy.stubtest --mypy-config-file ../pyproject.toml pyhudi._native
 
+# Advisories are asked from the internet; licences, bans and sources need no network.
+AUDIT_CHECKS ?= advisories bans licenses sources
+.PHONY: audit
+audit: $(STAMPS)/cargo-deny $(STAMPS)/pip-audit ## licences, sources and advisories of all dependencies; AUDIT_CHECKS="bans licenses sources" needs no network
+	.cache/cargo/bin/cargo-deny --locked check $(AUDIT_CHECKS)
+	if [[ "$(AUDIT_CHECKS)" == *advisories* ]]; then for group in build develop wheel docs; do \
+	  .cache/pip-audit/bin/pip-audit --progress-spinner off --disable-pip --require-hashes --requirement requirements/$$group.txt; \
+	done; fi
+
 .PHONY: fmt
 fmt: $(STAMPS)/develop ## formats all code and applies the linter's fixes
 	$(BIN)/ruff check --fix-only --quiet $(PYTHON_CODE)
@@ -483,6 +497,15 @@ $(STAMPS)/hdfs:
 $(STAMPS)/uv:
 	$(PYTHON) -m venv .cache/uv
 	.cache/uv/bin/python $(PIP) uv==0.13.8
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/cargo-deny:
+	cargo install --locked --quiet --root .cache/cargo cargo-deny@0.20.2
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/pip-audit:
+	$(PYTHON) -m venv .cache/pip-audit
+	.cache/pip-audit/bin/python $(PIP) pip-audit==2.10.1
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/cargo-fuzz:

@@ -49,7 +49,7 @@ _READS = re.compile(
 )
 
 
-def test_only_clock_module_reads_clocks() -> None:
+def test_clock_module_alone_reads_clocks() -> None:
     """Others take a `Clock`, or are Rust and need no time."""
     root = Path(__file__).parents[2]
     files = [*root.glob("python/pyhudi/**/*.py"), *root.glob("rust/*/src/**/*.rs")]
