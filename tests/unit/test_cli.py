@@ -312,6 +312,13 @@ def test_query_knows_the_table_by_two_names(trips: HudiTable, run: Run) -> None:
     assert "syntax error" in wrong.err
 
 
+def test_query_hint_says_which_column_to_quote(tmp_path: Path, run: Run) -> None:
+    table = pyhudi.create_table(tmp_path / "t", pa.table({"id": ["a"], "at": [7]}), key="id")
+    wrong = run("query", table.uri, "SELECT at FROM t")
+    assert (wrong.code, 'Put "at" into double quotes' in wrong.err) == (2, True)
+    assert run("query", table.uri, 'SELECT "at" FROM t', "--json").rows == [{"at": 7}]
+
+
 def test_columns_of_the_users_are_no_sizes(tmp_path: Path, run: Run) -> None:
     rows = {"id": ["a"], "size": ["big"], "bytes": [5000], "base_size": [5000], "log_size": [5000]}
     table = pyhudi.create_table(tmp_path / "t", pa.table(rows), key="id")

@@ -118,7 +118,10 @@ def query(
             relation = connection.sql(sql)
             rows = None if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
-            raise typer.BadParameter(str(error)) from error
+            from pyhudi.sql_statements.duckdb_queries import duckdb_hint  # noqa: PLC0415 - for errors
+
+            text = f"{error}\n{duckdb_hint(error, sql, connection)}".strip()
+            raise typer.BadParameter(text) from error
     if rows is not None:
         if len(set(rows.column_names)) < len(rows.column_names):
             raise typer.BadParameter(

@@ -138,11 +138,11 @@ class QueryRows(LazyRows):
                     raise ConfigError("the statement has no result", hint="Give a query.")
                 yield relation, run
             except duckdb.Error as error:
-                hint = _hint(error, self._sql, connection)
+                hint = duckdb_hint(error, self._sql, connection)
                 raise ConfigError(f"DuckDB: {error}", hint=hint) from error
 
 
-def _hint(error: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
+def duckdb_hint(error: duckdb.Error, sql: str, connection: duckdb.DuckDBPyConnection) -> str:
     """Return what to do about an error of DuckDB; "" if its message says enough."""
     if "Function with name" in str(error):
         return "Queries have DuckDB's functions, conditions and values have Spark's."
