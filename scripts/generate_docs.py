@@ -9,6 +9,7 @@ committed, so that the page is complete wherever it is read. A test fails if it 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,6 +41,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 OPTION_TABLE = DOCS.parent / "python" / "pyhudi" / "spark" / "hudi_option_table.py"
 ANOMALIES = DOCS.parent / "tests" / "anomalies" / "page.py"
 DEFAULTS = OPTION_TABLE.with_name("hudi_defaults.py")
+COUNTS = DOCS.parent / "tests" / "sim" / "counts.json"
 SECTION = re.compile(
     r"(?P<begin>^<!-- generated: (?P<name>\w+) -->\n).*?"
     r"(?P<end>^<!-- end of generated section -->$)",
@@ -156,6 +158,26 @@ def meanings_table(meanings: Mapping[tuple[str, ...], str]) -> str:
     return "\n".join(lines)
 
 
+def simulation_counts() -> str:
+    """The last run of each simulation, by kind of table."""
+    sections = []
+    for run in json.loads(COUNTS.read_text(encoding="utf-8")).values():
+        units = [*dict.fromkeys(unit for counts in run["kinds"].values() for unit in counts)]
+        units.sort(key=lambda unit: unit not in ("seeds", "schedules"))
+        lines = [
+            f"`{run['command']}` on {run['date']}, commit `{run['commit']}`:",
+            "",
+            f"| Table | {' | '.join(unit.capitalize() for unit in units)} |",
+            f"|---|{'---:|' * len(units)}",
+        ]
+        total = {unit: sum(kind.get(unit, 0) for kind in run["kinds"].values()) for unit in units}
+        for name, counts in [*run["kinds"].items(), ("all", total)]:
+            figures = " | ".join(f"{counts.get(unit, 0):,}" for unit in units)
+            lines.append(f"| {name} | {figures} |")
+        sections.append("\n".join(lines))
+    return "\n\n".join(sections)
+
+
 def of_groups(*groups: type[Any]) -> Callable[[], str]:
     """The table of the options that groups declare, without those of their base classes."""
     own = [
@@ -229,6 +251,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "anomaly_table": measured_anomalies("anomaly_table"),
     "anomaly_figures": measured_anomalies("anomaly_figures"),
     "commands": commands,
+    "simulation_counts": simulation_counts,
     "reader_limits": reader_limits,
     "spark_options": spark_options,
     "hudi_defaults": hudi_defaults,

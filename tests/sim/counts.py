@@ -57,3 +57,4 @@ def replace_run(name: str, command: str, folder: Path, path: Path = COUNTS) -> N
 
 if __name__ == "__main__":
     replace_run(sys.argv[1], sys.argv[2], Path(FOLDER))
+    sys.stdout.write(f"{sys.argv[1]}: counted in tests/sim/counts.json\n")

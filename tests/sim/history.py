@@ -72,6 +72,7 @@ class History:
     """Writes that their writers could not take back."""
     deliveries: Deliveries | None = None
     """What the streams of the table returned, where it has some."""
+    first_rows: Rows = field(default_factory=lambda: START)
     planned: set[str] = field(default_factory=set)
     """Files that stayed as a service was planned with them."""
 
@@ -195,7 +196,7 @@ class History:
 
     def _rows(self, completed: dict[str, Attempt]) -> Rows:
         """After these writes, by completion or, where none gives way, request."""
-        rows = dict(START)
+        rows = dict(self.first_rows)
         for path in completed if self.gives_way else sorted(completed):
             rows = completed[path].effect(rows)
         return rows

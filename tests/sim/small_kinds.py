@@ -48,6 +48,9 @@ WRITERS = [
 ]
 READERS = [
     SmallKind(COW, ("update", "read")),
+    SmallKind(
+        Kind(9, "cow", "SIMPLE", is_new=True), ("insert", "insert and read"), same_machine=False
+    ),
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "read")),
     SmallKind(Kind(9, "mor", "RECORD_INDEX", metadata=True), ("insert", "read")),
 ]

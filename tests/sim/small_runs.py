@@ -50,6 +50,7 @@ Operation: TypeAlias = Literal[
     "update other",
     "update far",
     "insert",
+    "insert and read",
     "delete",
     "read",
     "compact",
@@ -134,7 +135,9 @@ def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPa
     world.asks_ahead = kind.is_far
     ruled_by(world, patch, same_machine=kind.same_machine)
     config = TableConfig.load(Storage(str(base)))
-    history = world.history = History(config, kind.table.gives_way)
+    history = world.history = History(
+        config, kind.table.gives_way, first_rows=kind.table.first_rows
+    )
     noting_what_stays(history, patch)
     for number, operation in enumerate(kind.operations):
         world.add(f"w{number}", _task(history, str(base), kind, operation, number))
@@ -165,11 +168,14 @@ def _task(
         assert isinstance(world, SmallWorld)
         clock = SmallWorldClock(world, task)
         storage = SmallWorldStorage(uri, world)
-        if operation == "read":
+        if operation != "read":
+            write(task, storage, clock)
+        if operation in ("read", "insert and read"):
             first = len(history.moments) - 1
             table = HudiTable(storage, LocalEngine(1), kind.options)
             history.sights.append((seen_in(table.scan().to_arrow()), first, len(history.moments)))
-            return
+
+    def write(task: Task, storage: SmallWorldStorage, clock: SmallWorldClock) -> None:
         effect, method = _method(operation, 100 + number, clock)
         attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
         history.doing[task.name] = attempt
@@ -178,10 +184,10 @@ def _task(
             retry_on_conflict(Handle(storage, LocalEngine(1), kind.options), None, method, clock)
             attempt.said, attempt.had = "done", attempt.published
         except (CommitUnknown, AfterCommitError) as error:
-            world.tell(f"ends with {error!r}")
+            task.world.tell(f"ends with {error!r}")
         except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
             attempt.said = "failed"
-            world.tell(f"ends with {error!r}")
+            task.world.tell(f"ends with {error!r}")
 
     return work
 
@@ -204,7 +210,7 @@ def _method(
                 handle, "id = 'k0'", {"v": "v + 1"}, clock=clock
             ),
         )
-    key = ROWS[operation]
+    key = ROWS[operation.removesuffix(" and read")]
     row = {key: (CITIES[int(key[1:]) % 2], value)}
     return (
         lambda rows: {**rows, **row},

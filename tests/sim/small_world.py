@@ -18,7 +18,7 @@ from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Entry
 from tests.sim.crash import Killed
 from tests.sim.history import HistoryWorld
-from tests.sim.world import START_MS, Odds, Task, WorldClock, WorldStorage
+from tests.sim.world import Odds, Task, WorldClock, WorldStorage
 
 Action: TypeAlias = Literal["switch", "crash", "stall", "outlast", "lose"]
 """What happens before a call.
@@ -106,7 +106,6 @@ class _Seen:
     """What a task has done so far."""
 
     calls: Counter[str] = field(default_factory=Counter)
-    has_begun: bool = False
     is_stopped: bool = False
     """A switch has stopped it."""
 
@@ -169,7 +168,6 @@ class SmallWorld(HistoryWorld):
         if self._in_timer:
             self.calls.append(Call(task.name, name, 0, path, changes, in_timer=True))
             return
-        seen.has_begun = True
         seen.calls[name] += 1
         number = seen.calls[name]
         others = [one for one in self.tasks if one is not task and not one.is_over]
@@ -233,7 +231,7 @@ class SmallWorld(HistoryWorld):
         return loses
 
     def settle(self) -> None:
-        """Check that the whole schedule happened, and let time pass without more of it."""
+        """Check that the whole schedule happened."""
         if self._schedule:
             left = ", ".join(map(str, self._schedule.values()))
             raise HistoryDoesNotApply(f"the calls do not exist: {left}")
@@ -283,16 +281,3 @@ class SmallWorldStorage(WorldStorage):
         if self._world.loses():
             raise StorageError("the response is lost")
         return written
-
-
-__all__ = [
-    "START_MS",
-    "Action",
-    "Call",
-    "Deviation",
-    "HistoryDoesNotApply",
-    "Schedule",
-    "SmallWorld",
-    "SmallWorldClock",
-    "SmallWorldStorage",
-]

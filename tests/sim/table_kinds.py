@@ -60,14 +60,21 @@ class Kind:
     """A stream follows the table."""
     changes: bool = False
     """It has change logs, which the stream reads."""
+    is_new: bool = False
+    """It has no commit at first."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
         more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
         more += "-rings" * self.rings + "-groups" * self.groups
         more += "-background" * self.background + "-streams" * self.streams
-        more += "-changes" * self.changes
+        more += "-changes" * self.changes + "-new" * self.is_new
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
+
+    @property
+    def first_rows(self) -> Rows:
+        """The rows that the table has at first."""
+        return {} if self.is_new else START
 
     @property
     def services(self) -> tuple[str, ...]:
@@ -193,4 +200,5 @@ def _made(base: Path, kind: Kind) -> None:
         version=kind.version,
         options={**kind.options, "hoodie.table.cdc.enabled": kind.changes},
     )
-    created.upsert(rows_of(START))
+    if kind.first_rows:
+        created.upsert(rows_of(kind.first_rows))
