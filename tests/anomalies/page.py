@@ -34,12 +34,18 @@ ROWS = {
     "read-optimized skew": ("Read-optimized rows of several commits", "read-optimized-reads"),
 }
 """Label and section of each scenario."""
+BESIDE = {
+    "lost update of one statement, Hudi last": ("Lost update, Hudi commits last", "apache-hudi"),
+    "duplicate key of upserts, Hudi last": ("Duplicate key, Hudi commits last", "apache-hudi"),
+}
+"""Scenarios in which Hudi plans first and commits last."""
 COLUMNS: dict[str, Callable[[str], bool]] = {
     "Default": lambda mode: mode.startswith("optimistic-storage") and "bucket" not in mode,
     "Other locks": lambda mode: mode.startswith(("optimistic-file", "optimistic-process")),
     "In a bucket": lambda mode: mode.endswith("bucket"),
     "Non-blocking": lambda mode: mode.startswith("non-blocking"),
     "Two `SINGLE_WRITER`": lambda mode: mode.startswith("single-writer"),
+    "Hudi as the other client": lambda mode: mode.startswith("hudi"),
 }
 """Columns and the modes in them."""
 _NOT_MEASURED = "\u2013"
@@ -93,10 +99,14 @@ def anomaly_table() -> str:
     """The table of anomalies."""
     results = _load()
     lines = [f"| Anomaly | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
-    for name, (label, anchor) in ROWS.items():
+    for name, (label, anchor) in {**ROWS, **BESIDE}.items():
         cells = []
         for has_mode in COLUMNS.values():
-            modes = sorted(mode for mode in results if has_mode(mode) and name in results[mode])
+            modes = [
+                mode
+                for mode in sorted(filter(has_mode, results))
+                if results[mode].get(name, {}).get("interleavings")
+            ]
             cells.append(cell({mode: outcome(results[mode][name]) for mode in modes}))
         title = f"[{label}](#{anchor or 'isolation-of-reads-and-writes'})"
         lines.append(f"| {title} | {' | '.join(cells)} |")
