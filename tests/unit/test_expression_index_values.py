@@ -127,3 +127,14 @@ def test_expression_values_are_exact_only(
     assert (reason is None) == known
     if reason is not None:
         assert function in reason
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high"), [("year", -32769, 32768), ("month", 1, 12), ("day", 1, 31)]
+)
+def test_parts_of_far_dates_are_exact(function: str, low: int, high: int) -> None:
+    """Arrow counts years in 16 bits: the year after 32767 would be -32768."""
+    days = pa.array([11_248_738, -12_687_795, None], pa.int32()).cast(pa.date32())
+    found = value_bounds(index(function), batches(days))
+    assert found is not None
+    assert (found.min, found.max, found.nulls) == (low, high, 1)
