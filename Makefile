@@ -52,6 +52,8 @@ FIRST_SEED ?= 0
 DEVIATIONS ?= 2
 COUNTS := $(CURDIR)/build/counts
 ARCH ?= x86_64
+PARTITIONS ?= 100000
+LOG_FILES ?= 100000
 
 .PHONY: help
 help: ## lists these targets
@@ -214,6 +216,11 @@ test-dependency-versions: $(STAMPS)/native $(STAMPS)/uv ## some fast tests with 
 	    $$([ $$resolution = highest ] || echo -W ignore::DeprecationWarning) \
 	    $(DEPENDENCY_TESTS) $(PYTEST_ARGS); \
 	done; done
+
+.PHONY: test-machines
+test-machines: $(STAMPS)/native $(STAMPS)/s3 ## limits and faults of machines: PARTITIONS (100000), LOG_FILES (100000), a bucket that refuses requests for a minute
+	PYHUDI_PARTITIONS=$(PARTITIONS) PYHUDI_LOG_FILES=$(LOG_FILES) PYHUDI_OUTAGE_SECONDS=60 \
+	  $(BIN)/python -m pytest -q -s --timeout 0 tests/machines tests/sim/test_clocks.py tests/cloud/test_outages.py $(PYTEST_ARGS)
 
 .PHONY: soak
 soak: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## eight writers and two readers, killed at random, for SOAK_SECONDS (600) on local files and in a bucket

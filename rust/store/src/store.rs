@@ -15,6 +15,9 @@ use crate::{RequestKind, Result, StoreError, StoreFile, StoreWriter, path, uri};
 /// Files that are opened at a time.
 const AT_ONCE: usize = 16;
 
+/// How many local files of a call stay open. A process may have some 1,000 open, in all threads.
+const MAX_KEPT_OPEN: usize = 32;
+
 /// A file on storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -278,10 +281,16 @@ impl Store {
     }
 
     /// Opens files for positioned reads, in their order: several at a time where each waits for a
-    /// server.
+    /// server. Of very many local files most do not stay open.
     pub fn files(&self, paths: &[String]) -> Result<Vec<StoreFile>> {
         let open = |paths: &[String]| paths.iter().map(|path| self.file(path)).collect();
-        if paths.len() < 2 || matches!(self.0, Back::Local(_)) {
+        if let Back::Local(base) = &self.0 {
+            let (few, more) = paths.split_at(paths.len().min(MAX_KEPT_OPEN));
+            let reopened = |path: &String| LocalFile::reopened(base, path).map(StoreFile::local);
+            let few = few.iter().map(|path| self.file(path));
+            return few.chain(more.iter().map(reopened)).collect();
+        }
+        if paths.len() < 2 {
             return open(paths);
         }
         let parts = paths.chunks(paths.len().div_ceil(AT_ONCE));

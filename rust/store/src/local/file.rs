@@ -18,6 +18,7 @@ pub(crate) struct LocalFile {
     path: String,
     size: u64,
     file: OnceLock<File>,
+    stays_open: bool,
 }
 
 impl LocalFile {
@@ -30,12 +31,23 @@ impl LocalFile {
         Self::new(base, path, size, OnceLock::new())
     }
 
+    /// One of very many files: each read opens it, so that the process may have fewer files open. It
+    /// is opened once now, for its size.
+    pub(crate) fn reopened(base: &LocalBase, path: &str) -> Result<Self> {
+        let (_, size) = open(base, path)?;
+        Ok(Self {
+            stays_open: false,
+            ..Self::unopened(base, path, size)
+        })
+    }
+
     fn new(base: &LocalBase, path: &str, size: u64, file: OnceLock<File>) -> Self {
         Self {
             base: base.clone(),
             path: path.to_owned(),
             size,
             file,
+            stays_open: true,
         }
     }
 
@@ -49,12 +61,20 @@ impl LocalFile {
 
     /// The bytes of `range`; an error unless the file holds all of them.
     pub(crate) fn range(&self, range: &Range<u64>) -> Result<Bytes> {
-        read::range(self.handle()?, self.size, range)
-            .map_err(|source| StoreError::around(&self.base.root().join(&self.path), source))
+        let bytes = if self.stays_open {
+            read::range(self.handle()?, self.size, range)
+        } else {
+            read::range(&open(&self.base, &self.path)?.0, self.size, range)
+        };
+        bytes.map_err(|source| StoreError::around(&self.base.root().join(&self.path), source))
     }
 
     /// As `ReadAt::next_data`. Reads have positions of their own, so the handle's may move.
     pub(crate) fn next_data(&self, offset: u64) -> u64 {
+        // Only large files have holes, and a slice has few of those.
+        if !self.stays_open {
+            return offset;
+        }
         let Ok(handle) = self.handle() else {
             return offset;
         };
