@@ -14,7 +14,7 @@ from pyhudi.config.actions import CLEAN
 from pyhudi.config.retention_options import KEEP_COMMITS, KEEP_VERSIONS, CleanOptions
 from pyhudi.services import cleaning
 from pyhudi.storage.storage import Storage
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.compat.test_alternating_writers import hudi_options
 from tests.compat.test_metadata_writes import (
     EVENT_TIME,

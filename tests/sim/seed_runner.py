@@ -26,7 +26,7 @@ from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
-from pyhudi.write.write_context import Handle
+from pyhudi.write.table_opening import Handle
 from tests.sim.counts import note_run
 from tests.sim.crash import leftovers
 from tests.sim.followers import Deliveries, follows, judge_deliveries

@@ -42,7 +42,8 @@ from pyhudi.write.group_commit import (
 from pyhudi.write.merge import merge
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.multi_statement import Delete, Statement, Update, Upsert, transaction
-from pyhudi.write.write_context import Handle, WriteContext
+from pyhudi.write.table_opening import Handle
+from pyhudi.write.write_context import WriteContext
 from tests.sim.history import Attempt, Effect, History, seen_in
 from tests.sim.table_kinds import CITIES, Kind, rows_of
 from tests.sim.world import Task, World, WorldClock, WorldStorage

@@ -18,7 +18,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline, archive_log_write
 from pyhudi.txn.conflicts import commits_since_plan
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.test_savepoints import people, timeline_of

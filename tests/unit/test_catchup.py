@@ -15,7 +15,7 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.index_definitions import INDEX_DEFINITIONS, index_definitions
 from pyhudi.storage.storage import Storage
-from pyhudi.write.write_context import Handle
+from pyhudi.write.table_opening import Handle
 from tests.helpers.pairwise import pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.unit.test_restore import rows_of, sound

@@ -32,7 +32,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import instant_files
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.helpers.metadata_table import metadata_table
 from tests.helpers.table_builder import TableBuilder, numbered
 from tests.helpers.tables import names, unpack

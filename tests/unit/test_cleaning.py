@@ -26,7 +26,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline, instant_files, serde
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.memory_storage import MemoryStorage

@@ -18,7 +18,7 @@ from pyhudi.slices.file_system_view import FileSystemView
 from pyhudi.slices.missing_files import find_lost_files
 from pyhudi.storage.lru_cache import LruCache
 from pyhudi.timeline import Timeline
-from pyhudi.write.write_context import Handle, open_for_change
+from pyhudi.write.table_opening import Handle, open_for_change
 from tests.helpers.pairwise import Case, pairwise
 from tests.helpers.table_builder import SMALL, TableBuilder
 from tests.helpers.tables import unpack

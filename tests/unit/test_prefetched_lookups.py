@@ -17,7 +17,7 @@ from pyhudi.config.actions import ROLLBACK
 from pyhudi.index import record_index
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import upsert
-from pyhudi.write.write_context import WritableTable
+from pyhudi.write.table_opening import WritableTable
 from tests.sim.crash import CrashingStorage, Handle, Killed, leftovers, rows_read
 from tests.sim.interrupting_storage import StandingClock
 

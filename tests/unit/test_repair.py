@@ -15,7 +15,7 @@ from pyhudi.slices import markers
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.sim.crash import Handle
 from tests.unit.test_cleaning import data_files

@@ -20,7 +20,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.testing import comparable_rows
 from pyhudi.timeline import Timeline, instant_files, serde
 from pyhudi.txn import savepoint
-from pyhudi.write.write_context import open_for_change
+from pyhudi.write.table_opening import open_for_change
 from tests.helpers.pairwise import pairwise
 from tests.helpers.tables import unpack
 from tests.sim.crash import CrashingStorage, Handle, Killed

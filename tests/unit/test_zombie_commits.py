@@ -38,7 +38,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.planned_services import PlannedTransaction
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import upsert
-from pyhudi.write.write_context import Handle
+from pyhudi.write.table_opening import Handle
 from tests.sim.crash import CrashingStorage, Killed, leftovers, rows_read
 from tests.sim.crash import Handle as CrashHandle
 from tests.sim.interrupting_storage import StandingClock

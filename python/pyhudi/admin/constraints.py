@@ -18,7 +18,8 @@ from pyhudi.query.dml_scan import plan_select
 from pyhudi.schema.constraints import Constraint, build_constraint
 from pyhudi.schema.row_rules import check_merge_mode
 from pyhudi.write.conflict_retries import retry_on_conflict
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.table_opening import WritableTable
+from pyhudi.write.write_context import WriteContext
 
 
 def add_constraint(

@@ -32,9 +32,10 @@ from pyhudi.schema.row_rules import check_merge_mode
 from pyhudi.slices.read import read_task
 from pyhudi.slices.read_tasks import ReadTask
 from pyhudi.write.conflict_retries import retry_on_conflict
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.update_delete import recompute
 from pyhudi.write.upsert import upsert
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 
 def add_generated_column(

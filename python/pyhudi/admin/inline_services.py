@@ -37,7 +37,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn.post_commit import warn_on_failure
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.partition_ttl import expire_partitions
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.write.table_opening import Handle, WritableTable
 
 Service = Callable[[], object]
 OnError = Callable[[Exception], None]

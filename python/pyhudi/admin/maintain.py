@@ -35,7 +35,7 @@ from pyhudi.services.clustering import ClusteringRequest
 from pyhudi.services.result import ServiceResult
 from pyhudi.services.table_compaction import CompactionRequest
 from pyhudi.slices.slice_builder import GroupKey
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.write.table_opening import Handle, WritableTable
 
 _UNIT_BYTES = 512 * 1024 * 1024
 """Approximate bytes that one unit reads."""

@@ -30,7 +30,7 @@ from pyhudi.metadata.table_writer import clear_partitions
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.txn import conflicts, heartbeat
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.write.table_opening import Handle, WritableTable
 
 
 def repair(table: WritableTable, clock: Clock | None = None) -> tuple[Finding, ...]:

@@ -46,7 +46,7 @@ from pyhudi.txn.restore import RestoreResult
 from pyhudi.txn.savepoint import find_saved_instants
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
-from pyhudi.write.write_context import Handle, WritableTable, open_for_change
+from pyhudi.write.table_opening import Handle, WritableTable, open_for_change
 
 
 def restore(

@@ -15,7 +15,8 @@ from pyhudi.errors import CommitConflict, ConfigError
 from pyhudi.metadata.write_checks import check_not_building
 from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.table_opening import WritableTable
+from pyhudi.write.write_context import WriteContext
 
 
 def drop_expression(

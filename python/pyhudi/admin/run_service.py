@@ -34,14 +34,14 @@ from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_writable
 from pyhudi.write.input_rows import memory_limit
 from pyhudi.write.partition_selection import select_partitions
-from pyhudi.write.write_context import (
+from pyhudi.write.table_opening import (
     Handle,
     WritableTable,
-    WriteContext,
     list_definition_files,
     list_opening_directories,
     open_for_change,
 )
+from pyhudi.write.write_context import WriteContext
 
 RequestT = TypeVar("RequestT", CompactionRequest, LogCompactionRequest)
 

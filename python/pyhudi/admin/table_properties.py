@@ -25,7 +25,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write.checks import check_writable
-from pyhudi.write.write_context import WritableTable, open_for_change
+from pyhudi.write.table_opening import WritableTable, open_for_change
 
 _PATHS = "the table's directories are named by it"
 _WINNER = "it decides which of two stored rows of a key wins"

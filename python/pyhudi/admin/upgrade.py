@@ -82,7 +82,8 @@ from pyhudi.timeline.table_directories import make_timeline
 from pyhudi.txn.recovery import check_no_live_writer
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.checks import check_config
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext
+from pyhudi.write.table_opening import Handle, WritableTable
+from pyhudi.write.write_context import WriteContext
 
 _COMPLEX = ("COMPLEX", "COMPLEX_AVRO")
 _NULL_PARTITION = "default"

@@ -62,7 +62,8 @@ from pyhudi.write.metadata_lifecycle import (
     partitions_for_new_table,
     with_pending_partitions,
 )
-from pyhudi.write.write_context import Handle, WriteContext
+from pyhudi.write.table_opening import Handle
+from pyhudi.write.write_context import WriteContext
 
 __all__ = ["create_table", "make_table"]
 

@@ -18,7 +18,7 @@ from pyhudi.errors import TableNotFound
 from pyhudi.storage.options import is_table_name
 from pyhudi.storage.storage import Storage
 from pyhudi.write.drop_table import remove_table
-from pyhudi.write.write_context import Handle
+from pyhudi.write.table_opening import Handle
 
 
 @arg.check_arguments()

@@ -188,6 +188,6 @@ class HistoryOperations(TableHandle):
         return result
 
     def _open_for_change(self) -> TableSnapshot:
-        from pyhudi.write.write_context import open_for_change  # noqa: PLC0415 - not needed for reading
+        from pyhudi.write.table_opening import open_for_change  # noqa: PLC0415 - not needed for reading
 
         return open_for_change(self._writable(), SystemClock())

@@ -18,7 +18,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.protocol import Step
 from pyhudi.table.participants import CommitParticipant
 from pyhudi.txn.operation_metrics import OperationWatcher
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.write.table_opening import Handle, WritableTable
 
 Report: TypeAlias = Callable[[Step], None]
 Progress: TypeAlias = bool | Report

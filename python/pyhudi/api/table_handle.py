@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # Opening and reading a table needs none of it.
     from pyhudi.txn.result import WriteResult
     from pyhudi.write.idempotency import SearchedCommits
     from pyhudi.write.rejected_rows import RejectedRows
-    from pyhudi.write.write_context import WritableTable
+    from pyhudi.write.table_opening import WritableTable
 
 
 class TableHandle:
@@ -344,7 +344,7 @@ class TableHandle:
     def _services_runner(self) -> RunServices:
         """Return what runs the services of the table, whether this handle still exists or not."""
         from pyhudi.admin.inline_services import after_commit  # noqa: PLC0415 - as above
-        from pyhudi.write.write_context import Handle  # noqa: PLC0415 - as above
+        from pyhudi.write.table_opening import Handle  # noqa: PLC0415 - as above
 
         handle, reference = Handle(self.storage, self.engine, self.options), weakref.ref(self)
 

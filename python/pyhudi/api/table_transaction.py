@@ -15,7 +15,8 @@ from pyhudi.input.python_objects import by_column
 from pyhudi.schema.statement_time import StatementTime
 from pyhudi.txn.result import WriteResult
 from pyhudi.write.multi_statement import Delete, DeleteKeys, Insert, Statement, Update, Upsert
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.table_opening import WritableTable
+from pyhudi.write.write_context import WriteContext
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -50,9 +50,10 @@ from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.merge_planning import MergeClause
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.row_protocols import AssignedRows
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.update_delete import TooManyKeysError, delete
 from pyhudi.write.upsert import open_write
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 _ROWS = "_pyhudi_rows"
 """Number of rows of one key."""

@@ -55,7 +55,8 @@ from pyhudi.write.memory_rows import MemoryRows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.row_counters import RowCounters
 from pyhudi.write.row_protocols import AssignedRows, UnassignedRows
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext
+from pyhudi.write.table_opening import Handle, WritableTable
+from pyhudi.write.write_context import WriteContext
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,15 @@ def commits_since_plan(table: TableSnapshot, current: Timeline, instant: str) ->
     return ConcurrentCommits(table.with_timeline(current), concurrent)
 
 
+def has_only_planned_files(planned_on: Timeline, current: Timeline, own: Instant | None) -> bool:
+    """Return whether the files of all commits but the own are those on which it was planned.
+
+    Up to table version 6 other writers may have appended to them.
+    """
+    others = tuple(instant for instant in current.instants if instant != own)
+    return current.completes_in_names and others == planned_on.instants
+
+
 def _check_not_archived_past(planned_on: Timeline, current: Timeline, instant: str) -> None:
     """Raise `CommitConflict` if a commit may have completed and been archived since the plan."""
     start = current.first_active

@@ -61,6 +61,18 @@ class PendingInstant:
             for instant in {*current.instants} - {*planned_on.instants}
         )
 
+    def find_archived(self, timeline: Timeline) -> CommitMetadata | None:
+        """Return the metadata of the archived commit that the instant has become, if any."""
+        commit = timeline.archive.find(self.time, COMPLETED_ACTION.get(self.action, self.action))
+        return None if commit is None else timeline.archive.commit_metadata(commit)
+
+    def shares_markers(self, current: Timeline) -> bool:
+        """Return whether a pending write of the same time has its files in the same markers."""
+        return any(
+            not other.is_completed and other.completed_action in COMMIT_ACTIONS
+            for other in current.of_same_time(self.time, self.action)
+        )
+
     def _may_have_log_files(self) -> bool:
         """Return whether there may be log files that depend on this plan.
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from pyhudi.config.log import logger, warn
 from pyhudi.errors import (
+    AfterCommitError,
     AfterCommitWarning,
     CommitConflict,
     CommitUnknown,
@@ -73,6 +74,16 @@ def outcome_error(instant: str, error: Exception) -> CommitUnknown:
         f"{cause} while {instant} was being committed: it may be committed or not",
         instant=instant,
     )
+
+
+def raise_after_commit(instant: str, error: BaseException | None) -> None:
+    """Raise the error of a write whose commit has succeeded before an exception."""
+    if isinstance(error, KeyboardInterrupt):
+        raise InterruptedAfterCommit(instant) from error
+    if isinstance(error, Exception):
+        raise AfterCommitError(
+            f"committed as {instant}; a post-commit step failed: {error}", instant=instant
+        ) from error
 
 
 def rollback_error(action: str, instant: str) -> CommitConflict:

@@ -31,15 +31,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyhudi import events
-from pyhudi.config.actions import COMMIT_ACTIONS, COMPLETED_ACTION, Instant, State
+from pyhudi.config.actions import Instant, State
 from pyhudi.config.extra_metadata import commit_metadata
 from pyhudi.config.lock_options import LockOptions
-from pyhudi.errors import (
-    AfterCommitError,
-    CommitConflict,
-    InterruptedAfterCommit,
-    retryable_conflict,
-)
+from pyhudi.errors import CommitConflict, retryable_conflict
 from pyhudi.schema.commit_schema import CommitSchema
 from pyhudi.slices import markers
 from pyhudi.slices.listing import ListedOnce
@@ -55,11 +50,11 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import attempt_files, conflicts, replace_commit, rollback, zombie_commits
-from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits
+from pyhudi.txn.conflicts import CommitCheck
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
 from pyhudi.txn.pending_instant import PendingInstant
-from pyhudi.txn.post_commit import outcome_error, rollback_error, try_step
+from pyhudi.txn.post_commit import outcome_error, raise_after_commit, rollback_error, try_step
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -260,7 +255,8 @@ class Transaction:
                 commit = Commit(self.instant, metadata, schema, self.by_record_index)
                 commit.action = self._pending.action
                 commit.has_overgrown = self.has_overgrown
-                if self._is_unchanged_since_plan(current.timeline):
+                own = current.timeline.find(self.instant, action)
+                if conflicts.has_only_planned_files(table.timeline, current.timeline, own):
                     commit.listed = listed
                 for participant in (*table.participants, *self.participants):
                     participant.validate(current, commit)
@@ -295,30 +291,19 @@ class Transaction:
         self._check_alive()
         conflicts.check_config(table)
         concurrent = conflicts.commits_since_plan(table, timeline, instant)
-        self._check_others(concurrent, metadata)
+        conflicts.check_idempotency(timeline, metadata)
+        beats_clustering = LockOptions.of(table.options).prefers_writers
+        conflicts.check_file_group_conflicts(
+            concurrent,
+            table.timeline,
+            metadata,
+            appends=self._appends,
+            beats_clustering=beats_clustering,
+        )
         conflicts.check_schema(concurrent, table, instant, metadata.table_schema and schema.avro)
         for commit_check in self._commit_checks:
             commit_check(concurrent)
         return concurrent.table
-
-    def _is_unchanged_since_plan(self, current: Timeline) -> bool:
-        """Return whether the files of the table's commits are those on which it was planned.
-
-        Up to table version 6 other writers may have appended to them.
-        """
-        own = current.find(self.instant, self._pending.action)
-        others = tuple(instant for instant in current.instants if instant != own)
-        return current.completes_in_names and others == self._table.timeline.instants
-
-    def _check_others(self, concurrent: ConcurrentCommits, metadata: CommitMetadata) -> None:
-        conflicts.check_idempotency(concurrent.table.timeline, metadata)
-        conflicts.check_file_group_conflicts(
-            concurrent,
-            self._table.timeline,
-            metadata,
-            appends=self._appends,
-            beats_clustering=LockOptions.of(self._table.options).prefers_writers,
-        )
 
     def _check_alive(self, within_ms: int = 0) -> None:
         self._table.lock_manager.check_held(within_ms)
@@ -358,18 +343,13 @@ class Transaction:
             return False
         timeline = Timeline.load(table.storage, table.config)
         if timeline.find(self.instant, self._pending.action) is None:
-            return self._is_own(self._find_archived(timeline))
+            return self._is_own(self._pending.find_archived(timeline))
         path = self._pending.path_of_completed(completion)
         return table.storage.exists(path) and not self._pending.is_publication_lost(completion)
 
     def _is_own(self, archived: CommitMetadata | None) -> bool:
         """Return whether this writer has published the archived commit."""
         return self._publishing and archived is not None and self._written.paths <= archived.paths
-
-    def _find_archived(self, timeline: Timeline) -> CommitMetadata | None:
-        action = COMPLETED_ACTION.get(self._pending.action, self._pending.action)
-        commit = timeline.archive.find(self.instant, action)
-        return None if commit is None else timeline.archive.commit_metadata(commit)
 
     def _run_post_commit_steps(
         self, table: TableSnapshot, commit: Commit, delete_markers: Callable[[], None]
@@ -428,13 +408,8 @@ class Transaction:
             and not isinstance(error, CommitConflict)
         ):
             raise rollback_error(self._pending.action, self.instant) from error
-        if published and isinstance(error, KeyboardInterrupt):
-            raise InterruptedAfterCommit(self.instant) from error
-        if published and isinstance(error, Exception):
-            raise AfterCommitError(
-                f"committed as {self.instant}; a post-commit step failed: {error}",
-                instant=self.instant,
-            ) from error
+        if published:
+            raise_after_commit(self.instant, error)
 
     def roll_back(self) -> None:
         """Roll the write back, unless it is complete or removed."""
@@ -461,7 +436,9 @@ class Transaction:
         if instant is not None and not instant.is_completed:
             self._roll_back_pending(timeline, instant)
             return False
-        commit = timeline.commit_metadata(instant) if instant else self._find_archived(timeline)
+        commit = (
+            timeline.commit_metadata(instant) if instant else self._pending.find_archived(timeline)
+        )
         if instant is None:
             if self._is_own(commit):
                 return True
@@ -487,7 +464,7 @@ class Transaction:
         name log files of pending writes.
         """
         table = self._table
-        if self._shares_markers(timeline) and not self._has_run_participants:
+        if self._pending.shares_markers(timeline) and not self._has_run_participants:
             self._pending.delete_unnamed_files(CommitMetadata(), self._written.paths)
             self._pending.withdraw_inflight()
             self._pending.withdraw_request()
@@ -513,14 +490,6 @@ class Transaction:
         self.withdraw({marker.path for marker in marked} | self._written.paths)
         partitions = {marker.partition for marker in marked}
         remove_staged_of(table.storage, partitions, self.instant, table.clock)
-
-    def _shares_markers(self, current: Timeline) -> bool:
-        """Return whether a pending write of the same time has its files in the same markers."""
-        same_time = current.of_same_time(self.instant, self._pending.action)
-        return any(
-            not other.is_completed and other.completed_action in COMMIT_ACTIONS
-            for other in same_time
-        )
 
     def _paths_of_files(self, partitions: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
         """Return the paths of this writer's files, whose markers may be removed already."""

@@ -28,7 +28,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.txn.heartbeat import live_instants
 from pyhudi.write.async_indexing import remove_pending_indexing
-from pyhudi.write.write_context import Handle, open_for_change
+from pyhudi.write.table_opening import Handle, open_for_change
 
 _NAME = re.compile(r"\w+")
 """The name of a partition of the metadata table, which is a directory."""

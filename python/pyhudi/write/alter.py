@@ -31,7 +31,8 @@ from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write import metadata_lifecycle
 from pyhudi.write.execute import execute
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext
+from pyhudi.write.table_opening import Handle, WritableTable
+from pyhudi.write.write_context import WriteContext
 
 ALTER_SCHEMA = "ALTER_SCHEMA"
 

@@ -81,7 +81,8 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.recovery import open_recovered
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
-from pyhudi.write.write_context import Handle, WriteContext, open_for_change
+from pyhudi.write.table_opening import Handle, open_for_change
+from pyhudi.write.write_context import WriteContext
 
 WRITER_TIMEOUT_MS = 900_000
 """The timeout for writers that started earlier (`HoodieIndexer`, 1.2.0)."""

@@ -31,7 +31,7 @@ from pyhudi.timeline import Timeline
 from pyhudi.txn import zombie_commits
 from pyhudi.txn.locks.base import jitter
 from pyhudi.write import metadata_lifecycle
-from pyhudi.write.write_context import Handle, WritableTable, open_for_change
+from pyhudi.write.table_opening import Handle, WritableTable, open_for_change
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 5.0
 _IN_MEMORY = 1024 * 1024

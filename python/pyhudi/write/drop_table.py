@@ -23,7 +23,7 @@ from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.locks.storage_lock import PATH
 from pyhudi.txn.orphan_files import is_staged
 from pyhudi.txn.recovery import check_none_active
-from pyhudi.write.write_context import WritableTable, open_for_change
+from pyhudi.write.table_opening import WritableTable, open_for_change
 
 _INSTANT_DIGITS = (14, 17)
 _HINT = "Choose another location, or remove the file."

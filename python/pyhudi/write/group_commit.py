@@ -38,7 +38,8 @@ from pyhudi.txn.result import WriteResult
 from pyhudi.write import upsert
 from pyhudi.write.idempotency import SearchedCommits, find_commits_by_ids
 from pyhudi.write.partial_update import check_partial, partial_rows
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext
+from pyhudi.write.table_opening import Handle, WritableTable
+from pyhudi.write.write_context import WriteContext
 
 Operation: TypeAlias = Literal["upsert", "insert", "delete_keys"]
 """The operations of batches: methods of a table."""

@@ -21,7 +21,7 @@ from pyhudi.timeline.commit_metadata import CommitMetadata
 from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.zombie_commits import find_zombies
-from pyhudi.write.write_context import WritableTable
+from pyhudi.write.table_opening import WritableTable
 
 
 def find_commit_by_id(

@@ -26,7 +26,7 @@ from pyhudi.write.metadata_lifecycle import (
     finish_pending_operation,
     remove_partitions,
 )
-from pyhudi.write.write_context import Handle, WritableTable
+from pyhudi.write.table_opening import Handle, WritableTable
 
 
 def create_index(

@@ -54,9 +54,10 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_update_allowed
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.update_delete import current_groups, plan_filter
 from pyhudi.write.upsert import open_write
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 _IN_MEMORY = 16
 """A source with its matching rows of the table is in memory up to this part of the limit."""

@@ -70,7 +70,8 @@ from pyhudi.txn.recovery import check_no_live_writer, open_recovered
 from pyhudi.write import async_indexing
 from pyhudi.write.checks import check_indexed_columns
 from pyhudi.write.input_rows import memory_limit
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext, open_for_change
+from pyhudi.write.table_opening import Handle, WritableTable, open_for_change
+from pyhudi.write.write_context import WriteContext
 
 
 def partitions_for_new_table(config: TableConfig, options: Mapping[str, str]) -> tuple[str, ...]:

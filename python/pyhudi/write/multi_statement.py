@@ -38,9 +38,10 @@ from pyhudi.write.execute import DELETE, UPSERT, write
 from pyhudi.write.merge_planning import check_once
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.staged_changes import StagedChanges
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.update_delete import check_changes, current_groups, plan_filter
 from pyhudi.write.upsert import open_write, with_count_kept_in_partition
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 
 class Statement(Protocol):

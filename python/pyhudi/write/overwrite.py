@@ -35,8 +35,9 @@ from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.partition_selection import select_partitions
 from pyhudi.write.pending_clustering import check_no_pending_clustering
 from pyhudi.write.row_counters import with_row_counts
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.upsert import open_write
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 
 def overwrite(

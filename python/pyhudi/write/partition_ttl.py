@@ -30,8 +30,9 @@ from pyhudi.txn.conflicts import collect_written_file_groups
 from pyhudi.write import input_rows
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.overwrite import remove_partitions
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.upsert import open_write
-from pyhudi.write.write_context import WritableTable, WriteContext
+from pyhudi.write.write_context import WriteContext
 
 _SERVICE = "expire_partitions"
 _DAY_MS = 86_400_000

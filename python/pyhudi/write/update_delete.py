@@ -40,8 +40,9 @@ from pyhudi.write.commit_validation import check_filter_finds_nothing
 from pyhudi.write.execute import DELETE, TAG_STAGE, UPSERT, write
 from pyhudi.write.non_blocking import check_appends
 from pyhudi.write.pending_clustering import check_update_allowed
+from pyhudi.write.table_opening import WritableTable
 from pyhudi.write.upsert import open_write
-from pyhudi.write.write_context import WritableTable, WriteContext, retry_if_stale
+from pyhudi.write.write_context import WriteContext, retry_if_stale
 
 _FIND = "find rows"
 

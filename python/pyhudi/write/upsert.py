@@ -44,7 +44,8 @@ from pyhudi.write.rejected_rows import RejectedRows
 from pyhudi.write.row_counters import RowCounters, with_row_counts
 from pyhudi.write.row_protocols import AssignedRows
 from pyhudi.write.sort_modes import SortMode, sort_order
-from pyhudi.write.write_context import Handle, WritableTable, WriteContext
+from pyhudi.write.table_opening import Handle, WritableTable
+from pyhudi.write.write_context import WriteContext
 
 
 def upsert(
