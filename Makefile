@@ -256,7 +256,7 @@ small-worlds: $(STAMPS)/native ## two writers of one row each, in each order of 
 .PHONY: anomalies
 anomalies: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/oracle ## which anomalies each mode of concurrency shows, also beside Apache Hudi, into docs/explanation/anomalies.md; ANOMALY_ARGS go to the program
 	$(BIN)/python -m tests.anomalies.measure $(ANOMALY_ARGS)
-	$(BIN)/python -m tests.anomalies.measure --hudi 1.0.2 --hudi 1.2.0
+	$(BIN)/python -m tests.anomalies.measure --hudi 0.15.0 --hudi 1.0.2 --hudi 1.2.0
 	$(BIN)/python scripts/generate_docs.py
 
 .PHONY: golden

@@ -26,9 +26,10 @@ from tests.anomalies.scripted_run import ObservedClient, ObservedTable, Outcome,
 from tests.compat.test_alternating_writers import KEY_GENERATORS
 from tests.helpers.oracle.client import HudiError, HudiOracle
 
-RELEASES = ("1.0.2", "1.2.0")
+RELEASES = ("0.15.0", "1.0.2", "1.2.0")
 _FILE_LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 MODES = {
+    "0.15.0": Mode(ConcurrencyMode.OPTIMISTIC, lock_options.FILE_SYSTEM, 6, "cow"),
     "1.0.2": Mode(ConcurrencyMode.OPTIMISTIC, lock_options.FILE_SYSTEM, 8, "mor"),
     "1.2.0": Mode(ConcurrencyMode.OPTIMISTIC, lock_options.FILE_SYSTEM, 9, "mor"),
 }
@@ -107,7 +108,10 @@ class HudiClient(Client):
     @property
     def _options(self) -> dict[str, str]:
         mode = self.table.mode
+        # Otherwise 0.15.0 needs an ordering field.
+        old = {"hoodie.combine.before.upsert": "false"} if mode.version == 6 else {}  # noqa: PLR2004
         return {
+            **old,
             "hoodie.table.name": "t",
             "hoodie.datasource.write.table.type": "COPY_ON_WRITE"
             if mode.kind == "cow"
