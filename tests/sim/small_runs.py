@@ -28,7 +28,7 @@ from pyhudi.storage.storage import Storage
 from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.write import update_delete, upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
-from pyhudi.write.write_context import Handle
+from pyhudi.write.table_opening import Handle
 from tests.sim.counts import note_run
 from tests.sim.history import Attempt, Effect, History, seen_in
 from tests.sim.seed_runner import finish, judge, noting_what_stays
