@@ -173,5 +173,5 @@ def test_check_names_files_without_checksums(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(file, partitioning=None), file)
     result = table.check(deep=True)
     assert result.unverified == (file.name,)
-    assert "1 files without checksums" in str(result)
+    assert "1 file without checksums" in str(result)
     assert table.check().unverified == ()
