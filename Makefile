@@ -130,7 +130,7 @@ test-python: $(STAMPS)/native ## Python tests that need no JVM
 
 .PHONY: test-s3
 test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of tables in buckets: S3, Google's and Azure's, against servers of this machine
-	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud tests/anomalies $(PYTEST_ARGS)
 
 .PHONY: test-hdfs
 test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a local name node, also with Apache Hudi and Spark
