@@ -136,10 +136,3 @@ class StandingClock(JumpingClock):
         self._stands.append((time.time() * 1000, ms))
         self.ahead_ms += ms
         time.sleep(0.01)
-
-
-def time_of_all(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """By how many milliseconds the clock of all writers goes ahead, as after standing still."""
-    now_ms, by = SystemClock.now_ms, [0]
-    monkeypatch.setattr(SystemClock, "now_ms", lambda clock: now_ms(clock) + by[0])
-    return by

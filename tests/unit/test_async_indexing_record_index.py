@@ -28,7 +28,7 @@ from pyhudi.txn.transaction import Transaction
 from pyhudi.write import async_indexing, index_operations
 from pyhudi.write.write_context import WriteContext
 from tests.sim.crash import PEOPLE, Handle, people, rows_read
-from tests.sim.interrupting_storage import time_of_all
+from tests.sim.interrupting_storage import StandingClock
 from tests.sim.states import recorded
 
 pytestmark = pytest.mark.slow
@@ -65,8 +65,8 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    return time_of_all(monkeypatch)
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    return StandingClock.of_all(monkeypatch)
 
 
 def is_by_partition(base: Path) -> bool:
@@ -229,14 +229,14 @@ def test_async_index_keeps_index_of_faster_builder(
 
 
 def test_stalled_builder_keeps_index_of_others_at_end(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """Its lock and its heartbeat have expired, and the next writer has built the index."""
     publish = PendingInstant.publish
 
     def published(instant: PendingInstant, completion: str, content: bytes) -> None:
-        if instant.action == INDEXING and not ahead[0]:
-            ahead[0] = 3_600_000
+        if instant.action == INDEXING and not clock.ahead_ms:
+            clock.stand_still(3_600_000)
             opened(base).upsert(people([41], 4, 4))
             assert "record_index" in opened(base).config.metadata_partitions
         publish(instant, completion, content)
@@ -244,19 +244,19 @@ def test_stalled_builder_keeps_index_of_others_at_end(
     monkeypatch.setattr(PendingInstant, "publish", published)
     with pytest.raises(CommitConflict, match="lock"):
         opened(base).create_index("record_index", concurrently=True)
-    assert ahead[0]
+    assert clock.ahead_ms
     assert_kept(base)
 
 
 def test_stalled_builder_keeps_index_of_others_at_start(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """It removed their files (seed 25000311 of v9-mor-simple-metadata)."""
     begun = async_indexing._start
 
     def stood_still(*given: Any) -> Any:
         build = begun(*given)
-        ahead[0] = 3_600_000
+        clock.stand_still(3_600_000)
         opened(base).upsert(people([41], 4, 4))
         assert "record_index" in opened(base).config.metadata_partitions
         return build
@@ -269,15 +269,15 @@ def test_stalled_builder_keeps_index_of_others_at_start(
 
 @pytest.mark.parametrize("seconds", [100, 3600])
 def test_stalled_builder_fails_at_last_step(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], seconds: int
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock, seconds: int
 ) -> None:
     """Its lock has run out, then its heartbeat too (seeds 24015015, 25014219 of v6-mor-simple)."""
     change = index_definitions.change_definitions
 
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)
-        if not ahead[0]:
-            ahead[0] = seconds * 1000
+        if not clock.ahead_ms:
+            clock.stand_still(seconds * 1000)
             opened(base).upsert(people([41], 4, 4))
         return changed
 
@@ -292,14 +292,14 @@ def test_stalled_builder_fails_at_last_step(
 
 
 def test_builder_after_takeover_leaves_nothing(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """An inflight file was left for good (seed 25014903 of v6-mor-simple-metadata)."""
     begin = PendingInstant.begin
 
     def stood_still(instant: PendingInstant, *given: Any) -> Any:
-        if instant.action == INDEXING and not ahead[0]:
-            ahead[0] = 3_600_000
+        if instant.action == INDEXING and not clock.ahead_ms:
+            clock.stand_still(3_600_000)
             opened(base).upsert(people([41], 4, 4))
         return begin(instant, *given)
 

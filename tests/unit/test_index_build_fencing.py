@@ -25,7 +25,7 @@ from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.write import async_indexing
 from pyhudi.write.async_indexing import _Build
 from tests.sim.crash import PEOPLE, Killed, people, rows_read
-from tests.sim.interrupting_storage import time_of_all
+from tests.sim.interrupting_storage import StandingClock
 
 MAKINGS: dict[str, Callable[[HudiTable], object]] = {
     "index": lambda table: table.create_index("record_index"),
@@ -42,8 +42,8 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    return time_of_all(monkeypatch)
+def clock(monkeypatch: pytest.MonkeyPatch) -> StandingClock:
+    return StandingClock.of_all(monkeypatch)
 
 
 def opened(base: Path) -> HudiTable:
@@ -52,7 +52,7 @@ def opened(base: Path) -> HudiTable:
 
 def meanwhile(
     monkeypatch: pytest.MonkeyPatch,
-    ahead: list[int],
+    clock: StandingClock,
     others: Callable[[], object],
     making: ModuleType = initialize,
 ) -> None:
@@ -62,7 +62,7 @@ def meanwhile(
     def stood_still(*given: Any, **how: Any) -> Any:
         changed = change(*given, **how)
         monkeypatch.setattr(making, "change_definitions", change)
-        ahead[0] += 100_000
+        clock.stand_still(100_000)
         others()
         return changed
 
@@ -82,21 +82,21 @@ def assert_kept(base: Path, count: int) -> None:
 
 @pytest.mark.parametrize("making", list(MAKINGS))
 def test_index_build_fails_after_concurrent_service(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int], making: str
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock, making: str
 ) -> None:
     """The service does not check for pending operations, and moves every row."""
     if making == "index":
         opened(base).drop_index("record_index")
-    meanwhile(monkeypatch, ahead, lambda: opened(base).cluster(sort_by="v"))
+    meanwhile(monkeypatch, clock, lambda: opened(base).cluster(sort_by="v"))
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         MAKINGS[making](opened(base))
     # Its heartbeat has run out by then.
-    ahead[0] += 200_000
+    clock.stand_still(200_000)
     assert_kept(base, 9)
 
 
 def test_write_continues_next_to_takeover_of_index_build(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """What was begun beside writers is ended alone (seed 27005901 of v9-mor-simple-metadata)."""
     opened(base).drop_index("record_index")
@@ -112,29 +112,29 @@ def test_write_continues_next_to_takeover_of_index_build(
         patch.setattr("pyhudi.write.async_indexing._Build.roll_back", lambda _: None)
         with pytest.raises(Killed):
             opened(base).create_index("record_index", concurrently=True)
-    meanwhile(monkeypatch, ahead, lambda: opened(base).upsert(people([41], 4, 4)))
+    meanwhile(monkeypatch, clock, lambda: opened(base).upsert(people([41], 4, 4)))
     with pytest.warns(MetadataTableWarning, match="changed the table's properties"):
         opened(base).upsert(people([42], 4, 4))
     assert_kept(base, 10)
 
 
 def test_restore_is_fenced_from_index_build(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """Its indexing is complete, so no pending instant shows it."""
     opened(base).drop_index("record_index")
     first = opened(base).inspect.commits()["requested"][0].as_py()
     opened(base).upsert(people([40], 3, 3))
-    meanwhile(monkeypatch, ahead, lambda: opened(base).restore(first), async_indexing)
+    meanwhile(monkeypatch, clock, lambda: opened(base).restore(first), async_indexing)
     with pytest.raises(CommitConflict, match="changed the table's properties"):
         opened(base).create_index("record_index", concurrently=True)
-    ahead[0] += 200_000
+    clock.stand_still(200_000)
     opened(base).create_index("record_index")
     assert_kept(base, 9)
 
 
 def test_failed_build_keeps_index_of_others(
-    base: Path, monkeypatch: pytest.MonkeyPatch, ahead: list[int]
+    base: Path, monkeypatch: pytest.MonkeyPatch, clock: StandingClock
 ) -> None:
     """They had gone on with it, and stood still as well (seed 28020111, under odds)."""
     opened(base).drop_index("record_index")
@@ -142,7 +142,7 @@ def test_failed_build_keeps_index_of_others(
 
     def stood_still(build: _Build, stats: list[WriteStat]) -> None:
         monkeypatch.setattr(_Build, "finish", ended)
-        ahead[0] += 200_000
+        clock.stand_still(200_000)
 
         def takes_back_and_dies() -> None:
             def dies(*given: Any) -> None:
@@ -154,7 +154,7 @@ def test_failed_build_keeps_index_of_others(
                 build.roll_back()
             monkeypatch.setattr("pyhudi.write.async_indexing.clear_partitions", clear_partitions)
 
-        meanwhile(monkeypatch, ahead, takes_back_and_dies)
+        meanwhile(monkeypatch, clock, takes_back_and_dies)
         with pytest.warns(MetadataTableWarning, match="changed the table's properties"):
             opened(base).upsert(people([40], 4, 4))
         raise CommitConflict(f"{len(stats)} files for nothing")
@@ -162,6 +162,6 @@ def test_failed_build_keeps_index_of_others(
     monkeypatch.setattr(_Build, "finish", stood_still)
     with pytest.raises(CommitConflict, match="for nothing"):
         opened(base).create_index("record_index", concurrently=True)
-    ahead[0] += 200_000
+    clock.stand_still(200_000)
     opened(base).create_index("record_index")
     assert_kept(base, 10)

@@ -50,7 +50,7 @@ from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from pyhudi.txn import attempt_files, conflicts, replace_commit, rollback, zombie_commits
-from pyhudi.txn.conflicts import CommitCheck
+from pyhudi.txn.conflicts import CommitCheck, ConcurrentCommits
 from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.orphan_files import remove_staged_of
 from pyhudi.txn.pending_instant import PendingInstant
@@ -291,19 +291,21 @@ class Transaction:
         self._check_alive()
         conflicts.check_config(table)
         concurrent = conflicts.commits_since_plan(table, timeline, instant)
-        conflicts.check_idempotency(timeline, metadata)
-        beats_clustering = LockOptions.of(table.options).prefers_writers
-        conflicts.check_file_group_conflicts(
-            concurrent,
-            table.timeline,
-            metadata,
-            appends=self._appends,
-            beats_clustering=beats_clustering,
-        )
+        self._check_others(concurrent, metadata)
         conflicts.check_schema(concurrent, table, instant, metadata.table_schema and schema.avro)
         for commit_check in self._commit_checks:
             commit_check(concurrent)
         return concurrent.table
+
+    def _check_others(self, concurrent: ConcurrentCommits, metadata: CommitMetadata) -> None:
+        conflicts.check_idempotency(concurrent.table.timeline, metadata)
+        conflicts.check_file_group_conflicts(
+            concurrent,
+            self._table.timeline,
+            metadata,
+            appends=self._appends,
+            beats_clustering=LockOptions.of(self._table.options).prefers_writers,
+        )
 
     def _check_alive(self, within_ms: int = 0) -> None:
         self._table.lock_manager.check_held(within_ms)
