@@ -190,14 +190,14 @@ class SqlSession:
 
     def _change_rows(self, statement: RowStatement) -> WriteResult:
         """Run a statement again if rows of the table that it read have changed since."""
-        retries = LockOptions.of(self._open(statement.table).options).retries
-        for _ in range(retries):
-            with suppress(StaleReadError):
-                return self._change_rows_once(statement)
-        return self._change_rows_once(statement)
-
-    def _change_rows_once(self, statement: RowStatement) -> WriteResult:
         table = self._open(statement.table)
+        for _ in range(LockOptions.of(table.options).retries):
+            with suppress(StaleReadError):
+                return self._change_rows_once(statement, table)
+            table = table.refresh()
+        return self._change_rows_once(statement, table)
+
+    def _change_rows_once(self, statement: RowStatement, table: HudiTable) -> WriteResult:
         self.relations.target_reads = TargetReads()
         with participate(self.relations.target_reads):
             match statement:
