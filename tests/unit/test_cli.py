@@ -1013,4 +1013,4 @@ def test_create_takes_constraints(tmp_path: Path, run: Run) -> None:
     assert "low >= 0" in run("show", where).out
     wrong = run("create", tmp_path / "u", "--schema", columns, "-k", "id", "--constraint", "low")
     assert wrong.code != 0
-    assert "give each name once" in " ".join(wrong.err.split())
+    assert "give 'positive=fare >= 0'" in " ".join(wrong.err.split())

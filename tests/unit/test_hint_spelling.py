@@ -27,6 +27,7 @@ from pyhudi.errors import ConfigError
         ("Call restore(to=...); it", "Call `pyhudi restore`; it"),
         ("Use delete(where=...) for", "Use `pyhudi delete --where ...` for"),
         ("create_table(version=6), or table.downgrade(6).", None),
+        ('Pass key="id", or key=None for', "Pass --key id, or --no-key for"),
         ("Call reset_consumer(name, '2').", "Call `pyhudi consumer reset name 2`."),
         ('options={"hoodie.a.b": "x:y"} to', "--option hoodie.a.b=x:y to"),
         ("hoodie.index.type=SIMPLE, key=value pairs, table.sync(GlueCatalog())", ""),

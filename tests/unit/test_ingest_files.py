@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +28,7 @@ from pyhudi.errors import (
     SchemaMismatch,
     UnsupportedTableFeature,
 )
+from pyhudi.ingestion.ingest import Operation
 
 T0 = 1_700_000_000_000
 """Modification time of the first file, in milliseconds."""
@@ -276,10 +277,40 @@ def test_ingest_raises_for_files_with_different_columns(landing: Path, tmp_path:
 
 
 def test_ingest_of_missing_table_needs_key(landing: Path, tmp_path: Path) -> None:
+    """A table without a key is created only if the caller asks for it, as by `create_table`."""
+    table = tmp_path / "t"
     land(landing, "a.json", [{"id": 1}])
-    with pytest.raises(ConfigError, match="key"):
-        ingest(tmp_path / "t", FileSource(landing))
-    ingest(tmp_path / "t", FileSource(landing), operation="insert")
+    for operation in get_args(Operation):
+        with pytest.raises(ConfigError, match="key is missing") as error:
+            ingest(table, FileSource(landing), operation=operation)
+        assert "key=None" in error.value.hint
+    with pytest.raises(ConfigError, match="upserts into a table without a key"):
+        ingest(table, FileSource(landing), key=None)
+    assert not table.exists()
+    ingest(table, FileSource(landing), key=None, operation="insert")
+    assert rows_of(table) == [{"id": 1}]
+    assert not pyhudi.open_table(table).config.record_key_fields
+    assert ingest(table, FileSource(landing), operation="insert").commits == 0
+    assert ingest(table, FileSource(landing), key=None, operation="insert").commits == 0
+
+
+def test_ingest_refuses_no_key_for_table_with_key(landing: Path, tmp_path: Path) -> None:
+    pyhudi.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]), key="id")
+    with pytest.raises(ConfigError, match=r"key is None, and .* has id"):
+        ingest(tmp_path / "t", FileSource(landing), key=None, operation="insert")
+
+
+def test_ingest_command_needs_key_or_no_key(
+    landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    land(landing, "a.json", [{"id": 1}])
+    command = ["ingest", "files", str(tmp_path / "t"), str(landing), "--operation", "insert"]
+    assert main(command) == 2
+    assert "--key id" in (refused := capsys.readouterr().err)
+    assert "--no-key" in refused
+    assert main([*command, "--key", "id", "--no-key"]) == 2
+    assert not (tmp_path / "t").exists()
+    assert main([*command, "--no-key"]) == 0
     assert rows_of(tmp_path / "t") == [{"id": 1}]
 
 

@@ -23,6 +23,7 @@ from pyhudi.cli.arguments import (
     Yes,
     check_key,
     new_table,
+    pair_option,
     parse_names,
     parse_pairs,
     parse_schema,
@@ -191,9 +192,7 @@ def index_create(
     ] = None,
     index_option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--index-option", metavar="NAME=VALUE", help="Option of the expression. Repeatable."
-        ),
+        pair_option("--index-option", help="Option of the expression."),
     ] = None,
     *,
     partitioned: Annotated[

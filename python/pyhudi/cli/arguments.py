@@ -19,6 +19,17 @@ if TYPE_CHECKING:  # Most commands need none of it.
     from pyhudi.cli.command import Call
 
 
+def pair_option(
+    *names: str,
+    help: str,  # noqa: A002 - typer's name for it
+    metavar: str = "NAME=VALUE",
+    panel: str | None = None,
+) -> Any:
+    """Declare an option of pairs, for `parse_pairs`."""
+    text = f"{help} Repeatable."
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
+
+
 Location = Annotated[
     str,
     typer.Argument(
@@ -87,11 +98,7 @@ class CommitArguments:
     ] = None
     commit_metadata: Annotated[
         list[str] | None,
-        typer.Option(
-            "--commit-metadata",
-            metavar="NAME=VALUE",
-            help="Extra metadata of the commit. Repeatable.",
-        ),
+        pair_option("--commit-metadata", help="Extra metadata of the commit."),
     ] = None
     memory_limit: Memory = None
 
@@ -174,16 +181,20 @@ def parse_names(value: str | None) -> list[str] | None:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
-def parse_pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
+def parse_pairs(
+    values: Sequence[str] | None, option: str, example: str | None = None, *, is_last: bool = False
+) -> dict[str, str]:
     """Return `name=value` arguments by name.
 
-    Raises `BadParameter` for an argument without `=`, and for a name that is used twice.
+    example: a pair whose value must not be empty. is_last: the name ends at the last equals sign,
+    not at the first. Raises `BadParameter` for an argument without `=`, and for a name that is used
+    twice.
     """
     pairs: dict[str, str] = {}
     for pair in values or ():
-        name, sign, value = pair.partition("=")
-        if not sign or not name.strip():
-            raise typer.BadParameter(f"{option} is {pair!r}; give name=value")
+        name, sign, value = pair.rpartition("=") if is_last else pair.partition("=")
+        if not sign or not name.strip() or (example and not value.strip()):
+            raise typer.BadParameter(f"{option} is {pair!r}; give {example or 'name=value'}")
         if name.strip() in pairs:
             raise typer.BadParameter(f"{option} names {name.strip()!r} twice")
         pairs[name.strip()] = value
@@ -264,28 +275,32 @@ class TableArguments:
 NoKey = Annotated[
     bool, typer.Option("--no-key", help="Create an append-only table with generated keys.")
 ]
+Rename = Annotated[
+    list[str] | None,
+    pair_option("--rename", metavar="OLD=NEW", help="Rename a column of the input."),
+]
 MergeRules = Annotated[
     list[str] | None,
-    typer.Option(
+    pair_option(
         "--merge-rule",
         metavar="COLUMN=RULE",
-        help="Combine a column's values, such as clicks=sum; repeat it for other columns.",
+        help="Combine a column's values, such as clicks=sum.",
     ),
 ]
 Constraints = Annotated[
     list[str] | None,
-    typer.Option(
+    pair_option(
         "--constraint",
         metavar="NAME=CONDITION",
-        help="A SQL condition that rows must satisfy; repeat it for other conditions.",
+        help="A SQL condition that rows must satisfy.",
     ),
 ]
 Generated = Annotated[
     list[str] | None,
-    typer.Option(
+    pair_option(
         "--generated",
         metavar="COLUMN=EXPRESSION",
-        help="A column computed from others, such as 'day=CAST(at AS DATE)'; repeat it for others.",
+        help="A column computed from others, such as 'day=CAST(at AS DATE)'.",
     ),
 ]
 Mode = Annotated[
@@ -319,18 +334,9 @@ def new_table(
         columns,
         None if fill is None else lambda table, _: fill(table),
         mode=mode.value,
-        merge_rules=_parse_pairs(
-            "--merge-rule", merge_rules, "give each column once, as n=sum", last=True
-        ),
-        constraints=_parse_pairs(
-            "--constraint", constraints, "give each name once, as 'positive=fare >= 0'", last=False
-        ),
-        generated=_parse_pairs(
-            "--generated",
-            generated,
-            "give each name once, as 'day=CAST(at AS DATE)'",
-            last=False,
-        ),
+        merge_rules=parse_pairs(merge_rules, "--merge-rule", "n=sum", is_last=True),
+        constraints=parse_pairs(constraints, "--constraint", "'positive=fare >= 0'"),
+        generated=parse_pairs(generated, "--generated", "'day=CAST(at AS DATE)'"),
         options=call.options,
         storage_options=call.storage_options,
         **new.keywords(),
@@ -339,23 +345,17 @@ def new_table(
 
 def check_key(key: str | None, *, no_key: bool) -> None:
     """Raise `ArgumentError` for neither --key nor --no-key, `BadParameter` for both."""
-    if key is not None and no_key:
-        raise typer.BadParameter("give --key or --no-key, not both")
+    check_one_key(key, no_key=no_key)
     if not no_key and not parse_names(key):
         from pyhudi.config.argument_checks import missing_key  # noqa: PLC0415 - it needs pyarrow
 
-        raise missing_key("--key id", "--no-key")
+        raise missing_key()
 
 
-def _parse_pairs(option: str, pairs: Sequence[str], hint: str, *, last: bool) -> dict[str, str]:
-    """Return values by name. last: the name ends at the last equals sign, not at the first."""
-    values: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.rpartition("=") if last else pair.partition("=")
-        if not equals or not value.strip() or name in values:
-            raise typer.BadParameter(f"{option} is {pair!r}; {hint}")
-        values[name] = value
-    return values
+def check_one_key(key: str | None, *, no_key: bool) -> None:
+    """Raise `BadParameter` for both --key and --no-key."""
+    if key is not None and no_key:
+        raise typer.BadParameter("give --key or --no-key, not both")
 
 
 def parse_schema(columns: str) -> pa.Schema:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from pyhudi.cli.arguments import parse_pairs
+from pyhudi.cli.arguments import pair_option, parse_pairs
 from pyhudi.cli.printer import Printer
 from pyhudi.errors import (
     HudiError,
@@ -53,17 +53,14 @@ def _flag(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
 
 
 def _pairs(*names: str, help: str) -> Any:  # noqa: A002 - typer's name for it
-    option = typer.Option(*names, metavar="NAME=VALUE", help=help, rich_help_panel=_PANEL)
-    return Annotated[list[str] | None, option]
+    return Annotated[list[str] | None, pair_option(*names, help=help, panel=_PANEL)]
 
 
 _SHARED = (
-    _keyword("option", _pairs("--option", "-o", help="Set a hoodie.… option. Repeatable."), None),
+    _keyword("option", _pairs("--option", "-o", help="Set a hoodie.… option."), None),
     _keyword(
         "storage_option",
-        _pairs(
-            "--storage-option", help="Set a storage option, such as region=eu-west-1. Repeatable."
-        ),
+        _pairs("--storage-option", help="Set a storage option, such as region=eu-west-1."),
         None,
     ),
     _keyword("json", _flag("--json", help="Print JSON, one row per line."), False),

@@ -17,7 +17,11 @@ from pyhudi.cli.arguments import (
     Delimiter,
     Location,
     Memory,
+    NoKey,
+    Rename,
     TableArguments,
+    check_one_key,
+    pair_option,
     parse_names,
     parse_pairs,
 )
@@ -59,15 +63,7 @@ class MessageFormat(str, Enum):
 class SourceArguments(TableArguments):
     """The arguments of all commands that ingest."""
 
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            "-k",
-            metavar="A,B",
-            help="Record key columns of a new table; upserts need them.",
-        ),
-    ] = None
+    no_key: NoKey = False
     operation: Annotated[Operation, typer.Option("--operation", help="How to write the rows.")] = (
         Operation.upsert
     )
@@ -75,12 +71,7 @@ class SourceArguments(TableArguments):
         str | None,
         typer.Option("--columns", "-c", metavar="A,B", help="Only these columns of the source."),
     ] = None
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rename", metavar="OLD=NEW", help="Rename a column of the source. Repeatable."
-        ),
-    ] = None
+    rename: Rename = None
     interval: Annotated[
         float | None,
         typer.Option(
@@ -108,9 +99,11 @@ class SourceArguments(TableArguments):
     memory_limit: Memory = None
 
     def keywords(self) -> dict[str, Any]:
-        """Return the arguments of `pyhudi.ingest`."""
+        """Return the arguments of `pyhudi.ingest`. Raises `BadParameter` for two keys."""
+        check_one_key(self.key, no_key=self.no_key)
         return {
             **super().keywords(),
+            "key": None if self.no_key else parse_names(self.key) or (),
             "operation": self.operation.value,
             "columns": parse_names(self.columns),
             "rename": parse_pairs(self.rename, "--rename"),
@@ -218,11 +211,7 @@ def ingest_kafka(
     ] = 500_000,
     client_option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--client-option",
-            metavar="NAME=VALUE",
-            help="Option of librdkafka, such as security.protocol=SSL. Repeatable.",
-        ),
+        pair_option("--client-option", help="Option of librdkafka, such as security.protocol=SSL."),
     ] = None,
     *,
     arguments: SourceArguments,

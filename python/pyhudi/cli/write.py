@@ -15,11 +15,13 @@ from pyhudi.cli.arguments import (
     FileFormat,
     Location,
     NoKey,
+    Rename,
     TableArguments,
     Where,
     Yes,
     check_key,
     new_table,
+    pair_option,
     parse_names,
     parse_pairs,
 )
@@ -140,12 +142,7 @@ def import_(
     sort_by: SortBy = None,
     commit: CommitArguments,
     no_key: NoKey = False,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rename", metavar="OLD=NEW", help="Rename a column of the file. Repeatable."
-        ),
-    ] = None,
+    rename: Rename = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(
@@ -208,9 +205,7 @@ def update(
     ],
     values: Annotated[
         list[str],
-        typer.Option(
-            "--set", metavar="COLUMN=SQL", help="Set a column, such as fare=fare*2. Repeatable."
-        ),
+        pair_option("--set", metavar="COLUMN=SQL", help="Set a column, such as fare=fare*2."),
     ],
     *,
     commit: CommitArguments,

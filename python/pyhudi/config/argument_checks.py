@@ -128,7 +128,8 @@ _KEY = (
     "Pass {key} with the columns that identify a row, or {no_key} for an append-only table with "
     "generated keys. A key cannot be added later."
 )
-_KEY_HINT = _KEY.format(key='key="id"', no_key="key=None")
+KEY_HINT = _KEY.format(key='key="id"', no_key="key=None")
+"""The hint of an error that a new table has neither a key nor None as its key."""
 _OF_SCAN = ("where", "columns", "as_of")
 """Arguments that outputs do not have, because the scan has them."""
 
@@ -142,7 +143,7 @@ def _misuse(
     unknown = next((each for each in more if each not in parameters), None)
     arguments = ", ".join(parameters) or "no arguments"
     if unknown is None:
-        hint = _KEY_HINT if "missing" in str(error) and "'key'" in str(error) else ""
+        hint = KEY_HINT if "missing" in str(error) and "'key'" in str(error) else ""
         return ArgumentError(f"{name}(): {error}; it takes {arguments}", hint=hint)
     return ArgumentError(
         f"{name}() has no argument {unknown!r}; it takes {arguments}",
@@ -150,7 +151,7 @@ def _misuse(
     )
 
 
-def missing_key(key: str, no_key: str) -> ArgumentError:
+def missing_key(key: str = 'key="id"', no_key: str = "key=None") -> ArgumentError:
     """Return the error of a new table whose caller does not say whether it has a key.
 
     key, no_key: what the caller writes for a key, and for none.

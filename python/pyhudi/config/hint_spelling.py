@@ -94,6 +94,8 @@ def for_commands(hint: str) -> str:
             return None
         if value in ("True", "False", ""):
             return spelled if value != "False" else spelled.replace("--", "--no-")
+        if (name, value) == ("key", "None"):
+            return "--no-key"
         text = _plain(value)
         if name.endswith("options"):
             text = text.replace(": ", "=")

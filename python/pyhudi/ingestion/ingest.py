@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
@@ -16,7 +17,7 @@ from pyhudi.api.create import TableTypeName, create_table
 from pyhudi.api.progress import Progress
 from pyhudi.api.table import HudiTable, open_table
 from pyhudi.config import argument_checks as arg
-from pyhudi.config.argument_checks import missing_key
+from pyhudi.config.argument_checks import KEY_HINT, ArgumentError
 from pyhudi.config.formatting import count_text
 from pyhudi.config.memory_size import MemorySize
 from pyhudi.config.options import WRITE_PAYLOAD_CLASS
@@ -60,27 +61,42 @@ class NewTable:
     """How a missing table is created."""
 
     key: str | Sequence[str] | None
+    """No columns if the caller did not choose; None for a table without a key."""
     partition_by: str | Sequence[str] | None
     order_by: str | Sequence[str] | None
     type: TableTypeName
     version: int
     index: str | None
 
+    def check_key(self, uri: str | os.PathLike[str], operation: Operation) -> None:
+        """Raise `ArgumentError` if no key is chosen, or upserts cannot find rows by it."""
+        if self.key is None and operation == "upsert":
+            raise ArgumentError(
+                f"{os.fspath(uri)} does not exist, and upserts into a table without a key are not "
+                "possible",
+                hint="Pass operation='insert', or the key columns, such as key='id'.",
+            )
+        if self.key is not None and not self.key:
+            raise ArgumentError(
+                f"{os.fspath(uri)} does not exist, and the new table's key is missing",
+                hint=KEY_HINT,
+            )
+
     def check(self, table: HudiTable) -> None:
         """Raise `ConfigError` if an existing table has other key, partition or ordering columns."""
         config = table.config
-        stored = {
-            "key": config.record_key_fields,
-            "partition_by": config.partition_fields,
-            "order_by": config.ordering_fields,
+        requested = {
+            "key": (() if self.key is None else self.key or None, config.record_key_fields),
+            "partition_by": (self.partition_by, config.partition_fields),
+            "order_by": (self.order_by, config.ordering_fields),
         }
-        for name, columns in stored.items():
-            argument: str | Sequence[str] | None = getattr(self, name)
+        for name, (argument, columns) in requested.items():
             passed = [argument] if isinstance(argument, str) else argument
             # `city:simple` names the column and its key generator.
             if passed is not None and [each.partition(":")[0] for each in passed] != [*columns]:
+                value, stored = getattr(self, name), ", ".join(columns) or "none"
                 raise ConfigError(
-                    f"{name} is {argument!r}, and {table.uri} has {', '.join(columns) or 'none'}",
+                    f"{name} is {value!r}, and {table.uri} has {stored}",
                     hint=f"Leave out {name}: an existing table keeps its columns.",
                 )
 
@@ -94,7 +110,7 @@ def ingest(
     table: HudiTable | str | os.PathLike[str],
     source: Source,
     *,
-    key: str | Sequence[str] | None = None,
+    key: str | Sequence[str] | None = (),
     partition_by: str | Sequence[str] | None = None,
     order_by: str | Sequence[str] | None = None,
     type: TableTypeName = "cow",  # noqa: A002 - as in create_table
@@ -126,8 +142,8 @@ def ingest(
         table: location or name of the table, as in `open_table`, or a handle. A missing table is
             created with the columns of the first batch.
         source: a `FileSource`, `SqlSource` or `KafkaSource`.
-        key: record key columns of a new table; None for an append-only table, whose operation must
-            not be "upsert".
+        key: record key columns; None for an append-only table with generated keys, whose operation
+            must not be "upsert". A new table needs one of both.
         partition_by: as in `create_table`, for a new table.
         order_by: as in `create_table`, for a new table.
         type: as in `create_table`, for a new table.
@@ -238,7 +254,7 @@ class _Run:
         if self.table is not None:
             self.table.refresh()
             return
-        try:
+        with suppress(TableNotFound):
             self.table = open_table(
                 self.uri,
                 storage_options=self.storage_options,
@@ -246,9 +262,8 @@ class _Run:
                 engine=self.engine,
             )
             self.new.check(self.table)
-        except TableNotFound:
-            if self.new.key is None and self.operation == "upsert":
-                raise missing_key("key='id'", "operation='insert'") from None
+            return
+        self.new.check_key(self.uri, self.operation)
 
     def _types(self) -> pa.Schema | None:
         """Return the types of columns by their names in the source."""
