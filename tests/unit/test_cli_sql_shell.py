@@ -86,6 +86,25 @@ def test_sql_drops_a_table_only_with_yes_in_a_script(
     assert not pyhudi.table_exists(table.uri)
 
 
+def test_sql_drops_no_table_without_a_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for name in ("missing", f"hudi.`{tmp_path}/missing`"):
+        assert main(["sql", "-e", f"DROP TABLE IF EXISTS {name}"]) == 0
+        assert f"there is no table {name}; nothing was changed" in capsys.readouterr().err
+
+
+def test_sql_says_that_a_table_exists(table: HudiTable, capsys: pytest.CaptureFixture[str]) -> None:
+    for create in ("CREATE TABLE IF NOT EXISTS u (x INT) USING hudi", "CREATE TABLE u USING hudi"):
+        assert main(["sql", f"{create} LOCATION '{table.uri}'; SELECT id FROM u LIMIT 0"]) == 0
+        printed = capsys.readouterr()
+        assert f"u exists at {table.uri}; nothing was changed" in printed.out
+        assert "created" not in printed.out + printed.err
+    assert main(["sql", "--json", f"{create} LOCATION '{table.uri}'"]) == 0
+    assert lines(capsys) == [{"exists": table.uri}]
+
+
 def test_sql_says_that_a_new_table_has_no_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,6 +69,37 @@ def test_sql_creates_a_table_once(session: SqlSession, tmp_path: Path) -> None:
     assert rows(session, "SELECT count(*) FROM third") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("named", "stored"),
+    [("K", "K"), ("lake.k", "k"), ('"my table"', "my table"), ("hudi.`{uri}`", "nk")],
+)
+def test_sql_names_a_table_as_the_statement(
+    session: SqlSession, tmp_path: Path, named: str, stored: str
+) -> None:
+    """The folder does not name the table, unless the statement has no other name."""
+    uri = tmp_path / "nk"
+    session.run(f"CREATE TABLE {named.format(uri=uri)} (id INT) USING hudi LOCATION '{uri}'")
+    assert pyhudi.open_table(uri).name == stored
+
+
+def test_sql_takes_the_table_name_of_tblproperties(session: SqlSession, tmp_path: Path) -> None:
+    create(session, tmp_path / "t", properties=", 'hoodie.table.name' = 'rides'")
+    assert pyhudi.open_table(tmp_path / "t").name == "rides"
+
+
+def test_sql_keeps_the_table_of_a_name(session: SqlSession, tmp_path: Path) -> None:
+    """A second table of the name would hide the first one from later statements."""
+    first = create(session, tmp_path / "t")
+    other = f"(id INT) USING hudi LOCATION '{tmp_path}/other'"
+    with pytest.raises(ConfigError, match="Trips is the table at"):
+        session.run(f"CREATE TABLE Trips {other}")
+    kept = session.run(f"CREATE TABLE IF NOT EXISTS Trips {other}")
+    assert isinstance(kept, HudiTable)
+    assert kept.uri == first.uri
+    assert session.run("CREATE TABLE IF NOT EXISTS trips (id INT) USING hudi") is not None
+    assert not (tmp_path / "other").exists()
+
+
 def test_sql_creates_a_table_of_a_query(session: SqlSession, tmp_path: Path) -> None:
     query = "SELECT 'oslo' AS city, range AS id, range * 1.5e0 AS fare FROM range(3)"
     session.run(

@@ -158,12 +158,26 @@ def _run_script(call: Call, session: SqlSession, script: str, *, yes: bool) -> N
 
 def _run_statement(call: Call, session: SqlSession, statement: str, *, yes: bool) -> None:
     """Run a statement; ask before DROP TABLE, which cannot be reverted."""
+    from pyhudi.sql_statements.definition_statements import (  # noqa: PLC0415 - as above
+        drops_nothing,
+        find_existing,
+    )
     from pyhudi.sql_statements.statement_parser import parse_statement  # noqa: PLC0415 - as above
-    from pyhudi.sql_statements.statements import DropTable  # noqa: PLC0415 - as above
+    from pyhudi.sql_statements.statements import CreateTable, DropTable  # noqa: PLC0415 - as above
 
     parsed = parse_statement(statement, "standard")
     if isinstance(parsed, DropTable):
+        if drops_nothing(parsed, session.relations):
+            call.out.note(f"there is no table {parsed.table}; nothing was changed")
+            return
         call.confirm(lambda: f"Remove the table {parsed.table} with all its rows?", yes=yes)
+    if isinstance(parsed, CreateTable):
+        existing = find_existing(parsed, session.relations)
+        if existing is not None:
+            session.run(statement)
+            text = f"{parsed.table} exists at {existing.uri}; nothing was changed"
+            call.out.print_done(text, exists=existing.uri)
+            return
     _print_result(call, session.run(statement))
 
 

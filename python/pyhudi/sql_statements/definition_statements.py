@@ -34,6 +34,7 @@ from pyhudi.sql_statements.table_definitions import (
     TABLE_TYPE,
     check_partition_spec,
     describe,
+    name_option,
     options_of_properties,
     order_partitions_last,
 )
@@ -52,17 +53,19 @@ def run_create(statement: CreateTable, relations: Relations) -> HudiTable:
     As in Hudi's SQL, partition columns come last, and directories are named `column=value`. Returns
     the table, which gets its name among the relations.
 
-    Raises as `create_table` does, and `ConfigError` for a table without location or columns.
+    Raises as `create_table` does, and `ConfigError` for a table without location or columns, or
+    whose name is in use.
     """
-    uri = statement.location or statement.table.path
+    existing = find_existing(statement, relations)
+    if existing is not None:
+        return _add_name(statement, relations, existing)
+    uri = _location(statement)
     if uri is None:
         raise ConfigError(
             f"CREATE TABLE {statement.table} has no location", hint="Add LOCATION '/path'."
         )
-    exists = has_table(Storage(uri, relations.storage_options))
-    declared = ", ".join(filter(None, (statement.columns, statement.partition_columns)))
-    if exists and (statement.if_not_exists or (not declared and statement.query is None)):
-        return _add_name(statement, relations, relations.open(uri))
+    _check_name(statement, uri, relations)
+    declared = _column_list(statement)
     if not declared and statement.query is None:
         raise ConfigError(f"{statement.table} has no columns", hint="Declare them, or AS SELECT.")
     schema, rows = _columns_and_rows(statement, declared, relations)
@@ -93,10 +96,50 @@ def run_create(statement: CreateTable, relations: Relations) -> HudiTable:
         version=_number(version),
         index=None,
         mode="error",
-        options={**(relations.options or {}), **options},
+        options={**name_option(statement), **(relations.options or {}), **options},
         storage_options=relations.storage_options,
     )
     return _add_name(statement, relations, table)
+
+
+def find_existing(statement: CreateTable, relations: Relations) -> HudiTable | None:
+    """Return the table that exists, so that CREATE TABLE changes nothing; None to create one.
+
+    IF NOT EXISTS looks for the name first. Without columns and query, a statement names the table
+    of a location.
+    """
+    named = _table_of_name(statement, relations)
+    if statement.if_not_exists and named is not None:
+        return named
+    uri = _location(statement)
+    names_a_table = not _column_list(statement) and statement.query is None
+    if uri is None or not (statement.if_not_exists or names_a_table):
+        return None
+    exists = has_table(Storage(uri, relations.storage_options))
+    return relations.open(uri) if exists else None
+
+
+def _table_of_name(statement: CreateTable, relations: Relations) -> HudiTable | None:
+    table = None if statement.table.path is not None else relations.find(statement.table)
+    return table if isinstance(table, HudiTable) else None
+
+
+def _check_name(statement: CreateTable, uri: str, relations: Relations) -> None:
+    """Raise `ConfigError` if the statement's name is that of a table in another location."""
+    named = _table_of_name(statement, relations)
+    if named is not None and named.uri != Storage(uri, relations.storage_options).uri:
+        raise ConfigError(
+            f"{statement.table} is the table at {named.uri}",
+            hint="Choose another name, or add IF NOT EXISTS to keep the table.",
+        )
+
+
+def _location(statement: CreateTable) -> str | None:
+    return statement.location or statement.table.path
+
+
+def _column_list(statement: CreateTable) -> str:
+    return ", ".join(filter(None, (statement.columns, statement.partition_columns)))
 
 
 def _number(version: str) -> int:
@@ -146,16 +189,21 @@ def _add_name(statement: CreateTable, relations: Relations, table: HudiTable) ->
 
 def run_drop(statement: DropTable, relations: Relations) -> None:
     """Run DROP TABLE: remove the table, and its names. Raises as `drop_table` does."""
-    path = statement.table.path
-    if statement.if_exists and (
-        relations.find(statement.table) is None
-        if path is None
-        else not has_table(Storage(path, relations.storage_options))
-    ):
+    if drops_nothing(statement, relations):
         return
     table = relations.table(statement.table)
     drop_table(table.uri, storage_options=table.storage.options, options=table.options)
     relations.remove(table)
+
+
+def drops_nothing(statement: DropTable, relations: Relations) -> bool:
+    """Return whether DROP TABLE IF EXISTS finds no table."""
+    path = statement.table.path
+    if not statement.if_exists:
+        return False
+    if path is None:
+        return relations.find(statement.table) is None
+    return not has_table(Storage(path, relations.storage_options))
 
 
 def run_table_change(statement: TableChange, table: HudiTable) -> WriteResult | None:

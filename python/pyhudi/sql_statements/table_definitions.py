@@ -14,6 +14,7 @@ from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.sql_statements.procedures import table_properties
 from pyhudi.sql_statements.statements import CreateIndex, CreateTable, Show
 from pyhudi.sql_statements.tokens import quote_name
+from pyhudi.storage.properties import TABLE_NAME
 
 KEY = "hoodie.datasource.write.recordkey.field"
 ORDERING = "hoodie.table.ordering.fields"
@@ -46,6 +47,14 @@ def options_of_properties(statement: CreateTable) -> dict[str, str]:
             )
         options[option] = _TYPES.get(value.lower(), value) if name.lower() == "type" else value
     return options
+
+
+def name_option(statement: CreateTable) -> dict[str, str]:
+    """Return the option that names a new table as its statement does, as Hudi's SQL does.
+
+    A table that is named by its location has no other name (`HoodieCatalogTable`, 1.2.0).
+    """
+    return {} if statement.table.path is not None else {TABLE_NAME: statement.table.parts[-1]}
 
 
 def order_partitions_last(schema: pa.Schema, partition_by: Sequence[str]) -> pa.Schema:
