@@ -10,7 +10,8 @@ import pytest
 
 import pyhudi
 from pyhudi.clock import SystemClock
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER, Heartbeat, live_instants
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
+from pyhudi.txn.heartbeat import Heartbeat, live_instants
 from tests.cloud.conftest import CLOUDS, Bucket
 from tests.helpers.soak import soak
 from tests.sim.crash import people

@@ -18,12 +18,11 @@ import pytest
 
 from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, Instant, State
 from pyhudi.config.table_config import TableConfig
-from pyhudi.config.timeline_layout import LAYOUT_2
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER, LAYOUT_2
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.txn import process_liveness
 from pyhudi.txn.conflicts import FileGroups, collect_written_file_groups
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.locks import storage_lock
 from pyhudi.txn.transaction import Transaction
 from tests.sim.crash import Killed

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from pyhudi.clock import SystemClock
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.errors import StorageError
 from pyhudi.storage.storage import Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.heartbeat import (
-    HEARTBEAT_FOLDER,
     Heartbeat,
     files_of,
     late_ms_of,

@@ -275,7 +275,8 @@ def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
         worth = worth.take(largest.to_pylist())
         _, _, count, size = worth.totals
         reason = (
-            f"each read merges {count} log files of {size_text(size)} in {len(worth)} file groups"
+            f"each read merges {count_text(count, 'log file')} of {size_text(size)} in "
+            f"{count_text(len(worth), 'file group')}"
         )
         yield Advice("compact", reason, GroupSizes(worth))
 
@@ -283,7 +284,7 @@ def _compaction(table: TableSnapshot, slices: FileSlices) -> Iterator[Advice]:
 def _clustering(table: TableSnapshot, slices: FileSlices, paths: Sequence[str]) -> Iterator[Advice]:
     waiting = pending(table.timeline)
     if waiting:
-        yield Advice("cluster", f"{len(waiting)} pending clusterings are not executed")
+        yield Advice("cluster", f"{count_text(len(waiting), 'pending clustering')} to execute")
         return
     planned = pending_compactions(table.timeline)
     free = slices.filter(pc.invert(slices.in_groups(planned)))
@@ -294,9 +295,10 @@ def _clustering(table: TableSnapshot, slices: FileSlices, paths: Sequence[str]) 
     timeline = table.timeline
     # Inserts after the first commit fill its small files.
     if small and (len(timeline.commits) > 1 or not timeline.archive.is_empty):
-        partitions = len(small.partitions)
+        partitions = count_text(len(small.partitions), "partition")
         size = size_text(total_size(small))
-        reason = f"{len(small)} small files of {size} in {partitions} partitions can be joined"
+        files = count_text(len(small), "small file")
+        reason = f"{files} of {size} in {partitions} can be joined"
         yield Advice("cluster", reason, GroupSizes(small))
 
 

@@ -36,6 +36,7 @@ from pyhudi.config.actions import (
 )
 from pyhudi.config.lock_options import ConcurrencyMode, LockOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.errors import ConfigError, HudiError, TimelineMoved, without_hint
 from pyhudi.query.consumers import FOLDER as CONSUMERS
 from pyhudi.query.consumers import ShardPosition, parse_positions
@@ -45,7 +46,7 @@ from pyhudi.slices.slice_builder import groups_of_plan
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import CommitMetadata, Timeline
 from pyhudi.txn import process_liveness
-from pyhudi.txn.heartbeat import EXPIRES_MS, HEARTBEAT_FOLDER
+from pyhudi.txn.heartbeat import EXPIRES_MS
 from pyhudi.txn.locks.providers import table_lock
 
 _PLANNED = (COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, CLEAN, INDEXING, ROLLBACK)

@@ -24,6 +24,8 @@ KEEPER = ".keep"
 """A file that keeps a directory alive; Hudi and pyhudi ignore such names."""
 META_FOLDER = ".hoodie"
 """Directory of everything that is not data, relative to the table."""
+HEARTBEAT_FOLDER = f"{META_FOLDER}/.heartbeat"
+"""Directory of heartbeats, and of the files that show the storage's time."""
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.([a-z]+)(?:\.(requested|inflight))?", re.ASCII)
 _PENDING_STATES = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyhudi import _native
+from pyhudi.config.formatting import count_text
 from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.ingestion.bad_records import BadRecord, without_bad_rows
@@ -148,7 +149,8 @@ class DataFile:
         from pyarrow import csv  # noqa: PLC0415 - other files do not need it
 
         def skip(row: Any) -> str:
-            reason = f"{row.actual_columns} values, and {row.expected_columns} columns"
+            values = count_text(row.actual_columns, "value")
+            reason = f"{values}, and {count_text(row.expected_columns, 'column')}"
             bad.append(BadRecord(reason, self.location, row.text))
             return "skip"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyhudi.config.formatting import count_text
 from pyhudi.testing.comparison import comparable_rows
 from pyhudi.testing.table_layout import check_table
 
@@ -51,7 +52,7 @@ def _problems(table: HudiTable, *, unique_keys: bool) -> Iterator[str]:
     rows = table.to_arrow()
     expected = comparable_rows(rows)
     if table.count() != rows.num_rows:
-        yield f"  count() is {table.count()}, a scan has {rows.num_rows} rows"
+        yield f"  count() is {table.count()}, a scan has {count_text(rows.num_rows, 'row')}"
     plain_options = {**table.options, "hoodie.metadata.enable": "false"}
     plain = type(table)(table.storage, table.engine, plain_options)
     yield from _difference("without the metadata table", plain.to_arrow(), expected)
@@ -77,7 +78,7 @@ def _key_problems(table: HudiTable) -> Iterator[str]:
     if set(fields) <= set(table.schema.names) and table.config.record_key_fields:
         some = table.to_arrow().slice(0, _LOOKUPS)
         yield from _difference(
-            f"looked up by {some.num_rows} keys",
+            f"looked up by {count_text(some.num_rows, 'key')}",
             table.get(some.select(fields)),
             comparable_rows(some),
         )
@@ -98,7 +99,8 @@ def _filter_problems(table: HudiTable, rows: pa.Table) -> Iterator[str]:
         for text, (where, expected) in filters.items():
             count = table.count(where)
             if count != expected:
-                yield f"  {count} rows by the filter {text}, a scan has {expected}"
+                found = count_text(count, "row")
+                yield f"  {found} by the filter {text}, a scan has {expected}"
 
 
 def _difference(kind: str, rows: pa.Table, expected: list[str]) -> Iterator[str]:
@@ -106,5 +108,5 @@ def _difference(kind: str, rows: pa.Table, expected: list[str]) -> Iterator[str]
     if stored != expected:
         extra = [row for row in stored if row not in expected]
         missing = [row for row in expected if row not in stored]
-        counts = f"{len(stored)} rows, a scan has {len(expected)}"
+        counts = f"{count_text(len(stored), 'row')}, a scan has {len(expected)}"
         yield f"  {kind}: {counts}; missing {missing[:3]}, extra {extra[:3]}"

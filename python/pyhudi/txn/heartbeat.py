@@ -20,14 +20,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyhudi.clock import Clock
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.errors import UnsupportedTableFeature
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.txn import process_liveness
 from pyhudi.txn.renewal import Renewal
-from pyhudi.txn.storage_time import PROBE_FOLDER, storage_now_ms
+from pyhudi.txn.storage_time import storage_now_ms
 
-HEARTBEAT_FOLDER = PROBE_FOLDER
 EXPIRES_MS = 120_000
 """Age at which a heartbeat is expired: Hudi's default of two misses
 (`hoodie.client.heartbeat.tolerable.misses`) of a minute (`….interval_in_ms`). pyhudi supports

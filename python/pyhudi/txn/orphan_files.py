@@ -14,11 +14,10 @@ import re
 from collections.abc import Iterable
 
 from pyhudi.clock import Clock
-from pyhudi.config.timeline_layout import META_FOLDER
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER, META_FOLDER
 from pyhudi.storage.properties_file import BACKUP, recover_config
 from pyhudi.storage.storage import Entry, Paths, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.zombie_commits import find_zombies
 
 OLD_MS = 600_000

@@ -7,9 +7,8 @@ the storage's clock tells how old a file is.
 from __future__ import annotations
 
 from pyhudi.clock import Clock
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.storage.storage import Storage
-
-PROBE_FOLDER = ".hoodie/.heartbeat"
 
 
 def storage_now_ms(storage: Storage, clock: Clock) -> int:
@@ -17,7 +16,7 @@ def storage_now_ms(storage: Storage, clock: Clock) -> int:
 
     Returns this machine's time if another writer deletes the file.
     """
-    probe = f"{PROBE_FOLDER}/probe-{clock.uuid()}"
+    probe = f"{HEARTBEAT_FOLDER}/probe-{clock.uuid()}"
     storage.put(probe, b"")
     written = storage.head(probe)
     storage.delete(probe)

@@ -17,6 +17,7 @@ from collections.abc import Collection
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
@@ -29,7 +30,7 @@ def load_timeline(table: TableSnapshot) -> Timeline:
     The snapshot's generator then returns instants later than all times of the timeline. Raises
     `CommitConflict` if there is a zombie commit and this writer has lost its lock.
     """
-    folders = [table.config.layout.folder, heartbeat.HEARTBEAT_FOLDER]
+    folders = [table.config.layout.folder, HEARTBEAT_FOLDER]
     with table.storage.prefetch(folders=folders):
         timeline = revoke_zombies(table, Timeline.load(table.storage, table.config))
     table.generator.observe(timeline)

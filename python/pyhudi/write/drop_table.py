@@ -13,11 +13,11 @@ from pyhudi.clock import Clock
 from pyhudi.config.file_names import is_partition_metadata, parse_base_name, parse_log_name
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.errors import ConfigError, TableNotFound
 from pyhudi.storage.properties_file import BACKUP, FILE, FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.timeline import Timeline
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.locks.file_lock import NAME
 from pyhudi.txn.locks.foreign_locks import check_no_other_lock
 from pyhudi.txn.locks.storage_lock import PATH

@@ -15,10 +15,10 @@ from pyhudi.clock import Clock, SystemClock
 from pyhudi.config.actions import Instant
 from pyhudi.config.extra_metadata import ROWS_REJECTED, commit_ids
 from pyhudi.config.table_config import TableConfig
+from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import Timeline
 from pyhudi.timeline.commit_metadata import CommitMetadata
-from pyhudi.txn.heartbeat import HEARTBEAT_FOLDER
 from pyhudi.txn.result import WriteResult, result_of
 from pyhudi.txn.zombie_commits import find_zombies
 from pyhudi.write.table_opening import WritableTable

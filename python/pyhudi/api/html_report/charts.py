@@ -223,7 +223,7 @@ def partition_name(path: str) -> str:
 def storage_map(partitions: Sequence[Partition], planned: Mapping[GroupKey, str]) -> StorageMap:
     """Return the boxes. planned: the planned service of a file group, by group."""
     more = [part for partition in partitions[_MAX_PARTITIONS:] for part in partition.slices]
-    rest = Partition.of(f"{len(partitions) - _MAX_PARTITIONS} more partitions", more)
+    rest = Partition.of(count_text(len(partitions) - _MAX_PARTITIONS, "more partition"), more)
     single = partitions[:_MAX_PARTITIONS]
     sizes = sorted((part.size for partition in single for part in partition.slices), reverse=True)
     min_size = sizes[_MAX_GROUPS] if len(sizes) > _MAX_GROUPS else 1
