@@ -148,27 +148,6 @@ fn damage_never_panics_and_cuts_are_errors() {
 }
 
 #[test]
-fn many_keys_at_once_are_the_same_as_one_by_one() {
-    let texts: Vec<String> = (0..1000)
-        .map(|number| format!("k{}", number * number * 7 % 1_000_003))
-        .collect();
-    for count in [0, 1, 3, 4, 5, 250, 1000] {
-        for empty in [
-            BloomFilter::simple(100, 1e-9),
-            BloomFilter::dynamic(100, 1e-9, 300),
-        ] {
-            let (mut one_by_one, mut at_once) = (empty.clone(), empty);
-            for text in &texts[..count] {
-                one_by_one.add(text.as_bytes());
-            }
-            at_once.add_all(texts[..count].iter().map(String::as_bytes));
-            assert_eq!(at_once.to_bytes(), one_by_one.to_bytes());
-            assert_eq!(at_once, one_by_one);
-        }
-    }
-}
-
-#[test]
 fn a_filled_filter_lets_every_key_through_and_is_read_again() {
     for mut filter in [BloomFilter::simple(3, 0.1), BloomFilter::dynamic(3, 0.1, 9)] {
         for key in ["a", "b", "c", "d", "e"] {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    Bits, ByteRuns, Codec, ColumnCount, Ints, IntsForm, Kind, OutBits, OutFile, OutRuns, OutStream,
+    Bits, ByteRuns, Codec, ColumnCount, Ints, IntsForm, Kind, OutFile, OutRuns, OutStream,
     RunsForm, Stream, StreamKind, StripeFooter, StripeStream, Tail, Type,
 };
 use crate::FormatError;
@@ -65,34 +65,6 @@ fn runs_are_written_as_the_specification_has_them() {
 }
 
 #[test]
-fn runs_come_back() {
-    let mut values: Vec<i64> = vec![i64::MIN, i64::MAX, -1, 0, 1, i64::MAX - 1, i64::MAX];
-    for length in [1, 2, 3, 127, 128, 129, 130, 131, 1023, 1025_i64] {
-        values.extend((0..length).map(|at| at * at * 1_000_003));
-        values.extend((0..length).map(|at| i64::MAX - 127 * at));
-        values.extend((0..length).map(|_| length));
-        let found = numbers(
-            &written(RunsForm::Signed, &values),
-            false,
-            true,
-            values.len(),
-        );
-        assert_eq!(found, values);
-    }
-}
-
-#[test]
-fn bits_come_back() {
-    for count in [0, 1, 8, 9, 5000] {
-        let bit = |at: usize| at.is_multiple_of(7) || at > 3000;
-        let mut bits = OutBits::new(Codec::None);
-        (0..count).for_each(|at| bits.put(bit(at)).unwrap());
-        let mut found = Bits::new(plain(&bits.take().unwrap()));
-        assert!((0..count).all(|at| found.next().unwrap() == bit(at)));
-    }
-}
-
-#[test]
 fn chunks_are_packed_where_that_helps() {
     let noise: Vec<u8> = (0..300_000_u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
@@ -113,29 +85,6 @@ fn chunks_are_packed_where_that_helps() {
             assert_eq!(&stream.all(1 << 20).unwrap(), bytes);
         }
     }
-}
-
-#[test]
-fn wide_numbers_come_back() {
-    let values = [
-        0,
-        -1,
-        1,
-        i128::from(i64::MIN),
-        i128::MAX,
-        i128::MIN,
-        -(1 << 100),
-    ];
-    let mut out = OutStream::new(Codec::None);
-    for value in values {
-        out.put_wide_zigzag(value).unwrap();
-    }
-    let mut stream = plain(&out.take().unwrap());
-    assert!(
-        values
-            .iter()
-            .all(|value| stream.wide_zigzag().unwrap() == *value)
-    );
 }
 
 #[test]
