@@ -74,3 +74,30 @@ def test_hudi_reads_rows_of_transactions(
         tx.delete("id = 'a'")
     check({"b": 21, "c": 1, "d": 40, "e": 0})
     assert not pyhudi.open_table(base).check(deep=True).findings
+
+
+@pytest.mark.parametrize("hudi", ["1.2.0"], indirect=True)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("version", [6, 9])
+def test_hudi_reads_rows_of_merges_in_transactions(
+    version: int, kind: Any, hudi: HudiOracle, tmp_path: Path
+) -> None:
+    base = tmp_path / "t"
+    first = TABLE.rows(["a", "b", "c", "d"])
+    table = TABLE.make(base, version=version, kind=kind, first=first)
+    with table.transaction() as tx:
+        tx.delete("id = 'a'")
+        tx.upsert(TABLE.rows(["b", "e"], ts=2, v=20))
+        merge = tx.merge(TABLE.rows(["a", "b", "c", "f"], ts=3, v=30))
+        merge = merge.when_matched_update({"v": "target.v + source.v", "ts": "source.ts"})
+        merge = merge.when_not_matched_insert_all()
+        merge.when_not_matched_by_source_delete(where="target.v = 1").execute()
+        tx.update("id = 'f'", {"v": "v + 1"})
+    ours = pyhudi.open_table(base).scan().to_arrow().to_pylist()
+    assert {row["id"]: row["v"] for row in ours} == {"a": 30, "b": 50, "c": 31, "e": 20, "f": 31}
+    for metadata in (False, True):
+        theirs = hudi.read(base, metadata=metadata)["rows"]
+        assert sorted(ours, key=str) == sorted(
+            ({name: row[name] for name in TABLE.schema.names} for row in theirs), key=str
+        )
+    assert not pyhudi.open_table(base).check(deep=True).findings

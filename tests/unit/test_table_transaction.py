@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -63,17 +64,43 @@ def count_commits(table: pyhudi.HudiTable) -> int:
     return len(table.refresh().history())
 
 
+CLAUSES: dict[str, dict[str, Any]] = {
+    "when_matched_delete": {"where": "source.v % 3 = 0 OR target.v > 50"},
+    "when_matched_update": {"values": {"v": "target.v + source.v"}, "where": "source.v % 3 = 1"},
+    "when_matched_update_all": {},
+    "when_not_matched_insert": {
+        "values": {"id": "id", "day": "day", "ts": "ts", "v": "-source.v"},
+        "where": "v % 2 = 0",
+    },
+    "when_not_matched_insert_all": {},
+    "when_not_matched_by_source_update": {"values": {"v": "v + 1"}, "where": "id < 'k4'"},
+    "when_not_matched_by_source_delete": {"where": "v % 5 = 0"},
+}
+
+
+def merge(rows: pa.Table, clauses: list[str], target: Any) -> None:
+    """Merge rows into a table or a transaction."""
+    builder = target.merge(rows)
+    for name in clauses:
+        builder = getattr(builder, name)(**CLAUSES[name])
+    builder.execute()
+
+
 def statements(rng: random.Random, ts: int, *, moves: bool) -> list[Callable[[Any], Any]]:
     """Some random changes, as functions of a table or a transaction."""
     changes: list[Callable[[Any], Any]] = []
     for step in range(rng.randint(1, 5)):
-        kind = rng.choice(["upsert", "upsert", "delete", "update", "delete_keys"])
+        kind = rng.choice(["upsert", "upsert", "delete", "update", "delete_keys", "merge"])
         names = rng.sample(KEYS, rng.randint(1, 4))
         low, value = rng.randrange(12), rng.randrange(100)
         if kind == "upsert":
             days = [rng.choice(["mon", "tue"]) if moves else _day(name) for name in names]
             rows = make_rows(names, [*range(value, value + len(names))], ts + step, days)
             changes.append(methodcaller("upsert", rows))
+        elif kind == "merge":
+            days = [rng.choice(["mon", "tue"]) if moves else _day(name) for name in names]
+            rows = make_rows(names, [*range(value, value + len(names))], ts + step, days)
+            changes.append(partial(merge, rows, rng.sample([*CLAUSES], rng.randint(1, 5))))
         elif kind == "delete":
             where = rng.choice([f"id >= 'k{low}'", f"v > {value}", "day = 'tue'"])
             changes.append(methodcaller("delete", where))
@@ -306,6 +333,90 @@ def test_transaction_refuses_duplicates_of_a_key(tmp_path: Path) -> None:
             write(change)
     write(lambda tx: tx.update("id = 'k2'", {"v": 5}))
     assert sorted(row["v"] for row in contents(table)) == [1, 2, 5]
+
+
+def test_transaction_merges_into_rows_that_it_wrote(table: pyhudi.HudiTable) -> None:
+    with table.transaction() as tx:
+        tx.delete("id = 'k0'")
+        tx.upsert(make_rows(["k1", "k4"], [10, 40]))
+        merging = tx.merge(make_rows(["k0", "k2", "k4"], [100, 200, 400]), on="id")
+        merging = merging.when_matched_update({"v": "target.v + source.v"})
+        merging = merging.when_not_matched_insert_all()
+        merging.when_not_matched_by_source_delete(where="v = 10").execute()
+        tx.update("v = 440", {"v": "v + 1"})
+    assert values(table) == {"k0": 100, "k2": 202, "k3": 3, "k4": 441}
+    assert len(table.history()) == 2
+
+
+def test_transaction_merges_an_empty_list(table: pyhudi.HudiTable) -> None:
+    with table.transaction() as tx:
+        merging = tx.merge([]).when_matched_update({"v": "source.other"})
+        merging.when_not_matched_by_source_delete(where="v < 2").execute()
+    assert values(table) == {"k2": 2, "k3": 3}
+
+
+def test_transaction_refuses_a_merge_that_is_not_executed(table: pyhudi.HudiTable) -> None:
+    def write() -> None:
+        with table.transaction() as tx:
+            tx.delete("true")
+            tx.merge(make_rows(["k0"], [9])).when_matched_update_all()
+
+    with pytest.raises(ConfigError, match="was not executed"):
+        write()
+    assert len(values(table)) == 4
+
+
+def test_transaction_checks_a_merge_at_the_call(table: pyhudi.HudiTable) -> None:
+    rows = make_rows(["k0"], [9])
+    with pytest.raises(ConfigError, match="not open"):
+        table.transaction().merge(rows)
+    with table.transaction() as tx:
+        with pytest.raises(ConfigError, match="on is"):
+            tx.merge(rows, on="day")
+        with pytest.raises(ConfigError, match="no clause"):
+            tx.merge(rows).execute()
+        with pytest.raises(SchemaMismatch, match="colour"):
+            tx.merge(rows).when_matched_update({"v": "source.colour"}).execute()
+        with pytest.raises(SchemaMismatch, match="several rows of one key"):
+            tx.merge(pa.concat_tables([rows, rows])).when_matched_update_all().execute()
+        tx.merge(rows).when_matched_update_all().execute()
+    assert values(table)["k0"] == 9
+
+
+@pytest.mark.parametrize("change", ["added", "changed"])
+def test_transaction_conflicts_with_rows_that_its_merge_matches(
+    table: pyhudi.HudiTable, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Another writer adds a key of the source, or changes a row that no clause has changed."""
+    other = pyhudi.open_table(table.uri)
+    assign = StagedChanges.assign
+    attempts: list[int] = []
+
+    def assign_after_other(changes: StagedChanges) -> AssignedLocalRows:
+        if not attempts:
+            other.upsert(make_rows(["k6" if change == "added" else "k2"], [70]))
+        attempts.append(1)
+        return assign(changes)
+
+    monkeypatch.setattr(StagedChanges, "assign", assign_after_other)
+    with table.transaction() as tx:
+        merging = tx.merge(make_rows(["k2", "k6"], [1, 1]))
+        merging.when_matched_update({"v": "target.v + 1"}, where="target.v > 50").execute()
+        tx.upsert(make_rows(["k9"], [9]))
+    assert len(attempts) == 2
+    matched = "k6" if change == "added" else "k2"
+    assert values(table)[matched] == 71
+
+
+@pytest.mark.parametrize("name", ["overwrite", "overwrite_partitions", "delete_partitions"])
+def test_transaction_refuses_to_replace_file_groups(table: pyhudi.HudiTable, name: str) -> None:
+    with table.transaction() as tx:
+        with pytest.raises(UnsupportedTableFeature, match=f"{name} cannot be part") as error:
+            getattr(tx, name)
+        assert "outside the transaction" in error.value.hint
+        with pytest.raises(AttributeError, match="'truncate'"):
+            getattr(tx, "truncate")  # noqa: B009 - mypy knows the methods
+    assert hasattr(table, name)
 
 
 def test_transaction_has_one_block(table: pyhudi.HudiTable) -> None:

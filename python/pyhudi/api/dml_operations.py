@@ -185,7 +185,7 @@ class DmlOperations(TableHandle):
         commit_id: str | None = None,
         progress: Progress = False,
         memory_limit: MemorySize | None = None,
-    ) -> Merge:
+    ) -> Merge[WriteResult]:
         """Return a builder that merges a source into the table by record key; `execute` runs it.
 
             table.merge(source).when_matched_update({"fare": "source.fare"})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow.compute as pc
 
@@ -15,12 +15,17 @@ from pyhudi.config import argument_checks as arg
 from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError
 from pyhudi.schema.statement_time import StatementTime
-from pyhudi.txn.result import WriteResult
 from pyhudi.write.merge_planning import MergeClause
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Result = TypeVar("Result")
+"""A `WriteResult`, or None in a transaction."""
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Generic[Result]):
     """A merge of a source into a table by record key; nothing happens before `execute`.
 
     Every method adds a clause and returns a new builder. pyhudi tries the clauses for matched rows
@@ -31,8 +36,8 @@ class Merge:
     source and `target.name` a column of the table. Values that are not strings are literals.
     """
 
-    run: Callable[[tuple[MergeClause, ...]], WriteResult]
-    """Executes the merge."""
+    run: Callable[[tuple[MergeClause, ...]], Result]
+    """Executes the merge, or adds it to a transaction."""
     clauses: tuple[MergeClause, ...] = ()
 
     def __repr__(self) -> str:
@@ -41,7 +46,7 @@ class Merge:
     @arg.check_arguments()
     def when_matched_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
-    ) -> Merge:
+    ) -> Self:
         """Update columns of the matched row in the table.
 
         Args:
@@ -56,7 +61,7 @@ class Merge:
         """
         return self._with("update", where, values)
 
-    def when_matched_update_all(self, *, where: str | pc.Expression | None = None) -> Merge:
+    def when_matched_update_all(self, *, where: str | pc.Expression | None = None) -> Self:
         """Update all columns of the matched row that the source has.
 
         Args:
@@ -67,7 +72,7 @@ class Merge:
         """
         return self._with("update", where, None)
 
-    def when_matched_delete(self, *, where: str | pc.Expression | None = None) -> Merge:
+    def when_matched_delete(self, *, where: str | pc.Expression | None = None) -> Self:
         """Delete the matched row from the table.
 
         Args:
@@ -81,7 +86,7 @@ class Merge:
     @arg.check_arguments()
     def when_not_matched_insert(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
-    ) -> Merge:
+    ) -> Self:
         """Insert a row of these values, with the key of the source row and null in other columns.
 
         Args:
@@ -96,7 +101,7 @@ class Merge:
         """
         return self._with("insert", where, values)
 
-    def when_not_matched_insert_all(self, *, where: str | pc.Expression | None = None) -> Merge:
+    def when_not_matched_insert_all(self, *, where: str | pc.Expression | None = None) -> Self:
         """Insert the source row, with null in columns that it does not have.
 
         Args:
@@ -110,7 +115,7 @@ class Merge:
     @arg.check_arguments()
     def when_not_matched_by_source_update(
         self, values: Mapping[str, Any], *, where: str | pc.Expression | None = None
-    ) -> Merge:
+    ) -> Self:
         """Update columns of the table's rows that have no row in the source.
 
         Args:
@@ -128,7 +133,7 @@ class Merge:
 
     def when_not_matched_by_source_delete(
         self, *, where: str | pc.Expression | None = None
-    ) -> Merge:
+    ) -> Self:
         """Delete the table's rows that have no row in the source.
 
         Args:
@@ -139,11 +144,12 @@ class Merge:
         """
         return self._with("delete", where, None, by_source=True)
 
-    def execute(self) -> WriteResult:
-        """Run the merge in one commit.
+    def execute(self) -> Result:
+        """Run the merge in one commit, or in that of its transaction.
 
         Returns:
-            What the commit wrote. If no clause applies to a row, there is no commit.
+            What the commit wrote. If no clause applies to a row, there is no commit. In a
+            transaction: None.
 
         Raises:
             ConfigError: there is no clause, or a clause cannot be executed.
@@ -176,7 +182,7 @@ class Merge:
         values: Mapping[str, Any] | None,
         *,
         by_source: bool = False,
-    ) -> Merge:
+    ) -> Self:
         if values is not None and not values:
             raise ConfigError("a clause sets no column")
         return replace(self, clauses=(*self.clauses, MergeClause(action, where, values, by_source)))

@@ -207,7 +207,7 @@ class _Plan:
     matched: dict[str, str]
     """Columns of the source, by the table's columns that must equal them."""
 
-    def add(self, merge: Merge, clause: Clause) -> Merge:
+    def add(self, merge: Merge[WriteResult], clause: Clause) -> Merge[WriteResult]:
         """Return the merge with a clause more."""
         sides = {
             "matched": [self.target, self.source],

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyhudi.config.meta_columns import PARTITION_PATH, RECORD_KEY
 from pyhudi.engine.protocol import Attempt
 from pyhudi.index.duplicate_keys import duplicate_keys_error
-from pyhudi.input.conform import conform, data_schema
+from pyhudi.input.conform import conform
 from pyhudi.input.row_rules import NO_RULES, RowRules
 from pyhudi.schema.column_rules import leave_unchanged
 from pyhudi.schema.computed_columns import project
@@ -25,11 +25,11 @@ _SHARE = 4
 
 
 @dataclass(frozen=True)
-class MatchTask:
-    """Match some rows of the source with one slice."""
+class Matcher:
+    """Some rows of the source, and the clauses for rows of the table."""
 
-    read: ReadTask
-    """Reads the slice's rows: record key, partition path, then the table's columns."""
+    schema: pa.Schema
+    """The table's columns."""
     keys: pa.Array[Any]
     """Record keys of the source's rows."""
     source: pa.Table
@@ -42,13 +42,41 @@ class MatchTask:
     unchanged: tuple[str, ...] = ()
     """Columns with a merge rule: null leaves them as they are."""
 
+    def match(self, rows: pa.Table) -> Matched:
+        """Join rows of one slice by key and apply the clauses. Raises as `match_rows` does."""
+        result = _match(self, rows)
+        _check_duplicates(self.keys, result)
+        return result
+
+    def match_absent(self, rows: pa.Table) -> Matched:
+        """Apply the clauses to rows of one slice whose keys are not among those of the source.
+
+        Raises as `match_rows` does.
+        """
+        rows = _absent_rows(self, rows)
+        keys = rows.column(RECORD_KEY).combine_chunks()
+        unique = keys.unique()
+        numbers = pc.index_in(keys, value_set=unique).cast(pa.int64())
+        result = _apply(self, numbers, join_sides(None, rows), rows)
+        _check_duplicates(unique, result)
+        return replace(result, matched=numbers.slice(0, 0))
+
+
+@dataclass(frozen=True)
+class MatchTask:
+    """Match some rows of the source with one slice."""
+
+    read: ReadTask
+    """Reads the slice's rows: record key, partition path, then the table's columns."""
+    matcher: Matcher
+
 
 @dataclass(frozen=True)
 class Matched:
-    """The results of the source rows of one task."""
+    """The results of the source rows of one matcher."""
 
     matched: pa.Array[Any]
-    """Numbers of the task's source rows that match a row of the slice."""
+    """Numbers of the source rows that match a row of the slice."""
     updated: pa.Table
     """New rows, with record key and partition path first."""
     deleted: pa.Table
@@ -62,15 +90,15 @@ def match_rows(task: MatchTask, _attempt: Attempt) -> Matched:
     slice's duplicates of a key, or update them; `UnsupportedTableFeature` for values that the merge
     mode would ignore.
     """
-    parts = [_match(task, rows) for rows in _read_tables(task)]
+    parts = [_match(task.matcher, rows) for rows in _read_tables(task)]
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
-    parts.append(_match(task, schema.empty_table()))
+    parts.append(_match(task.matcher, schema.empty_table()))
     result = Matched(
         pa.concat_arrays([part.matched for part in parts]),
         pa.concat_tables([part.updated for part in parts]),
         pa.concat_tables([part.deleted for part in parts]),
     )
-    _check_duplicates(task.keys, result)
+    _check_duplicates(task.matcher.keys, result)
     return result
 
 
@@ -108,7 +136,7 @@ def _read_tables(task: MatchTask) -> Iterator[pa.Table]:
     for batch in read_task(task.read):
         buffered.append(batch)
         count += batch.num_rows
-        if count >= len(task.keys) // _SHARE:
+        if count >= len(task.matcher.keys) // _SHARE:
             yield pa.Table.from_batches(buffered)
             buffered, count = [], 0
     if buffered:
@@ -120,36 +148,32 @@ def match_absent_rows(task: MatchTask, _attempt: Attempt) -> Matched:
 
     The task's source is not used. Raises as `match_rows` does.
     """
+    matcher = task.matcher
     schema = pa.schema([task.read.schema.field(name) for name in task.read.output])
-    parts = [_absent_rows(task, pa.Table.from_batches([batch])) for batch in read_task(task.read)]
-    rows = pa.concat_tables([schema.empty_table(), *parts])
-    keys = rows.column(RECORD_KEY).combine_chunks()
-    unique = keys.unique()
-    numbers = pc.index_in(keys, value_set=unique).cast(pa.int64())
-    result = _apply(task, numbers, join_sides(None, rows), rows)
-    _check_duplicates(unique, result)
-    return replace(result, matched=numbers.slice(0, 0))
+    tables = (pa.Table.from_batches([batch]) for batch in read_task(task.read))
+    parts = [_absent_rows(matcher, table) for table in tables]
+    return matcher.match_absent(pa.concat_tables([schema.empty_table(), *parts]))
 
 
-def _absent_rows(task: MatchTask, rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=task.keys)))
+def _absent_rows(matcher: Matcher, rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows.column(RECORD_KEY), value_set=matcher.keys)))
 
 
-def _match(task: MatchTask, rows: pa.Table) -> Matched:
-    key_numbers = pc.index_in(rows.column(RECORD_KEY), value_set=task.keys).combine_chunks()
+def _match(matcher: Matcher, rows: pa.Table) -> Matched:
+    key_numbers = pc.index_in(rows.column(RECORD_KEY), value_set=matcher.keys).combine_chunks()
     rows = rows.filter(pc.is_valid(key_numbers))
     key_numbers = key_numbers.drop_null().cast(pa.int64())
-    return _apply(task, key_numbers, join_sides(task.source.take(key_numbers), rows), rows)
+    return _apply(matcher, key_numbers, join_sides(matcher.source.take(key_numbers), rows), rows)
 
 
 def _apply(
-    task: MatchTask, key_numbers: pa.Array[Any], joined: pa.Table, rows: pa.Table
+    matcher: Matcher, key_numbers: pa.Array[Any], joined: pa.Table, rows: pa.Table
 ) -> Matched:
     """Apply the clauses to rows of the slice. joined: what the clauses see of them."""
     meta = rows.select([RECORD_KEY, PARTITION_PATH])
-    schema = data_schema(task.read.schema)
+    schema = matcher.schema
     updated, deleted = [_with_meta(meta.slice(0, 0), schema.empty_table())], [meta.slice(0, 0)]
-    for clause, numbers in zip(task.clauses, select_rows(joined, task.clauses), strict=True):
+    for clause, numbers in zip(matcher.clauses, select_rows(joined, matcher.clauses), strict=True):
         if clause.values is None:
             deleted.append(meta.take(numbers))
             continue
@@ -160,10 +184,10 @@ def _apply(
             for name in schema.names
         }
         stored = set(schema.names) - set(clause.values)
-        data = conform(pa.table(columns), schema, stored=stored, rules=task.rules)
-        if task.ignored_values is not None:
-            task.ignored_values.check(previous, data, clause.values)
-        data = leave_unchanged(data, task.unchanged)
+        data = conform(pa.table(columns), schema, stored=stored, rules=matcher.rules)
+        if matcher.ignored_values is not None:
+            matcher.ignored_values.check(previous, data, clause.values)
+        data = leave_unchanged(data, matcher.unchanged)
         updated.append(_with_meta(meta.take(numbers), data))
     return Matched(key_numbers, pa.concat_tables(updated), pa.concat_tables(deleted))
 

@@ -22,7 +22,7 @@ from pyhudi.slices.write_tasks import FileGroup
 from pyhudi.suggestions import case_hint
 from pyhudi.write import checks, merge_clauses
 from pyhudi.write.merge_clauses import Clause, join_sides, select_rows
-from pyhudi.write.merge_match import MatchTask
+from pyhudi.write.merge_match import Matcher, MatchTask
 from pyhudi.write.update_delete import check_settable, set_values
 from pyhudi.write.write_context import WriteContext
 
@@ -55,9 +55,20 @@ def match_task(
     clauses: tuple[Clause, ...],
 ) -> MatchTask:
     """Return the task that matches rows of the source with one slice. keys: of these rows."""
+    return MatchTask(read, matcher(context, data_schema(read.schema), keys, source, clauses))
+
+
+def matcher(
+    context: WriteContext,
+    schema: pa.Schema,
+    keys: pa.Array[Any],
+    source: pa.Table,
+    clauses: tuple[Clause, ...],
+) -> Matcher:
+    """Return what applies clauses to rows with the table's columns. keys: of the source's rows."""
     combined = context.config.merge.combined_columns
     ignored = context.ignored_values
-    return MatchTask(read, keys, source, clauses, context.row_rules, ignored, combined)
+    return Matcher(schema, keys, source, clauses, context.row_rules, ignored, combined)
 
 
 def add_source_keys(context: WriteContext, source: pa.Table) -> pa.Table:

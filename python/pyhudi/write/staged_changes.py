@@ -88,21 +88,30 @@ class StagedChanges:
 
     # --- what statements read ---------------------------------------------------------------------
 
-    def read(self, tasks: Sequence[ReadTask], groups: Sequence[FileGroup]) -> list[pa.Table]:
+    def read(
+        self,
+        tasks: Sequence[ReadTask],
+        groups: Sequence[FileGroup],
+        keys: Sequence[pa.Array[Any]] | None = None,
+    ) -> list[pa.Table]:
         """Read rows of the snapshot, without those that the transaction has changed.
 
-        groups: the file group of each task, as `locate` takes it.
+        groups: the file group of each task. keys: of the rows to read by task; all by default.
         """
         engine = self.context.engine
-        key_tasks = [KeyRowsTask(task, None) for task in tasks]
+        key_tasks = [
+            KeyRowsTask(task, None if keys is None else keys[number])
+            for number, task in enumerate(tasks)
+        ]
         tables = engine.run(read_key_rows, key_tasks, stage=TAG_STAGE, label="find rows")
         changed = pa.concat_tables(
             [table.select([RECORD_KEY, _GROUP]) for table in (self._rows, self._deleted)]
         )
         result = []
         for table, number in zip(tables, self.add_groups(groups), strict=True):
-            keys = changed.filter(pc.equal(changed.column(_GROUP), number)).column(RECORD_KEY)
-            is_changed = pc.is_in(table.column(RECORD_KEY), value_set=keys.combine_chunks())
+            of_group = changed.filter(pc.equal(changed.column(_GROUP), number))
+            old = of_group.column(RECORD_KEY).combine_chunks()
+            is_changed = pc.is_in(table.column(RECORD_KEY), value_set=old)
             result.append(table.filter(pc.invert(is_changed)))
         return result
 
@@ -131,13 +140,17 @@ class StagedChanges:
         rules for a batch are not those for commits; `SchemaMismatch` for a key that has several
         rows in the table.
         """
-        if pc.any(self.context.find_delete_markers(rows)).as_py():
-            field = self.context.config.merge.delete_field
-            msg = f"{field}: rows that delete their keys cannot be upserted in a transaction"
-            raise UnsupportedTableFeature(msg, hint="Use delete_keys of the transaction.")
+        self.check_no_markers(rows)
         staged = pc.index_in(self._identity(rows), value_set=self._unique_identities())
         self._merge_staged(rows.filter(pc.is_valid(staged)), staged.drop_null().cast(pa.int64()))
         self._upsert_unstaged(rows.filter(pc.is_null(staged)))
+
+    def check_no_markers(self, rows: pa.Table) -> None:
+        """Raise `UnsupportedTableFeature` for rows that delete their keys."""
+        if pc.any(self.context.find_delete_markers(rows)).as_py():
+            field = self.context.config.merge.delete_field
+            msg = f"{field}: rows that delete their keys cannot be written in a transaction"
+            raise UnsupportedTableFeature(msg, hint="Use delete_keys of the transaction.")
 
     def find_staged(self, rows: pa.Table) -> pa.Array[Any]:
         """Return for each row whether the transaction has a current row of its key."""
@@ -160,6 +173,22 @@ class StagedChanges:
         self._rows = remaining
         rows = self._winners(old.select(self.schema.names), new)
         self._add(rows, old.column(_GROUP), old.column(_UNMERGED))
+
+    def replace_staged(self, new: pa.Table, deleted: pa.Table) -> None:
+        """Set new values in rows of `current_rows` and delete others. deleted: their keys."""
+        identities = self._unique_identities()
+        self.delete_staged(pc.is_in(identities, value_set=self._identity(deleted)))
+        identities, of_new = self._identity(self._rows), self._identity(new)
+        at = pc.index_in(identities, value_set=of_new)
+        if new.num_rows:
+            self.change_staged(pc.is_valid(at), new.take(at.drop_null()))
+
+    def expect_missing(self, keys: pa.Table) -> None:
+        """Have the commit check that other writers add none of these keys.
+
+        keys: columns record key and partition path.
+        """
+        self._missing.append(keys)
 
     def delete_stored(self, rows: pa.Table, group: FileGroup) -> None:
         """Delete rows of a file group that `read` returned."""
