@@ -269,6 +269,34 @@ def test_ingest_commits_checkpoint_of_file_without_rows(landing: Path, tmp_path:
         ingest(tmp_path / "u", FileSource(landing), key="id", max_bad_records=1)
 
 
+def test_ingest_refuses_empty_columns(landing: Path, tmp_path: Path) -> None:
+    """A commit without rows would move the checkpoint past the file."""
+    land(landing, "a.json", [{"id": 1}])
+    with pytest.raises(ConfigError, match="columns is empty"):
+        ingest(tmp_path / "t", FileSource(landing), key="id", columns=[])
+    assert ingest(tmp_path / "t", FileSource(landing), key="id").rows == 1
+
+
+def test_ingest_takes_csv_rows_that_are_not_utf8_for_bad(landing: Path, tmp_path: Path) -> None:
+    (landing / "a.csv").write_bytes("id,v\n1,å\n".encode() + b"2,\xe5\n")
+    with pytest.raises(SchemaMismatch, match="1 bad record"):
+        ingest(tmp_path / "t", FileSource(landing), key="id")
+    aside = tmp_path / "aside"
+    result = ingest(
+        tmp_path / "t", FileSource(landing), key="id", max_bad_records=1, bad_records=aside
+    )
+    assert result.bad_records == 1
+    assert rows_of(tmp_path / "t") == [{"id": 1, "v": "å"}]
+    (line,) = next(aside.iterdir()).read_text().splitlines()
+    assert json.loads(line)["record"] == "{'id': '2', 'v': '\ufffd'}"
+
+
+def test_ingest_refuses_csv_header_that_is_not_utf8(landing: Path, tmp_path: Path) -> None:
+    (landing / "a.csv").write_bytes(b"id,n\xe4me\n4,x\n")
+    with pytest.raises(ConfigError, match=r"a\.csv is not UTF-8 text"):
+        ingest(tmp_path / "t", FileSource(landing), key="id", max_bad_records=9)
+
+
 def test_ingest_raises_for_files_with_different_columns(landing: Path, tmp_path: Path) -> None:
     land(landing, "a.json", [{"id": 1, "v": 1}])
     land(landing, "b.json", [{"id": 2, "v": {"x": 1}}])

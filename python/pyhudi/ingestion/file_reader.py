@@ -17,7 +17,7 @@ from pyhudi.config.formatting import count_text
 from pyhudi.engine.spill import local_files
 from pyhudi.errors import ConfigError, HudiError
 from pyhudi.ingestion.bad_records import BadRecord, without_bad_rows
-from pyhudi.input.csv_reader import csv_rows
+from pyhudi.input.csv_reader import csv_rows, not_utf_8_error
 from pyhudi.input.json_reader import json_text_rows
 from pyhudi.storage.options import is_remote
 from pyhudi.storage.storage import Storage
@@ -131,21 +131,29 @@ class DataFile:
         except _READ_ERRORS:
             texts = self._csv_texts(path, delimiter, bad)
         expected = columns
+        strings = pa.schema([(name, pa.string()) for name in texts.column_names])
 
         def convert(start: int, end: int) -> pa.Table:
             nonlocal expected
-            rows = _parse_values(texts.slice(start, end - start), expected)
+            # The cast fails for rows that are not UTF-8.
+            rows = _parse_values(texts.slice(start, end - start).cast(strings), expected)
             expected = rows.schema
             return rows
 
         def reject(row: int, reason: str) -> None:
-            values = texts.slice(row, 1).to_pylist()[0]
+            values = {
+                name: None if value is None else value.decode(errors="replace")
+                for name, value in texts.slice(row, 1).to_pylist()[0].items()
+            }
             bad.append(BadRecord(reason, self.location, str(values)))
 
         return concat(without_bad_rows(texts.num_rows, convert, reject))
 
     def _csv_texts(self, path: Path, delimiter: str, bad: list[BadRecord]) -> pa.Table:
-        """Return all values as strings; lines with another number of values are bad."""
+        """Return all values as bytes; lines with another number of values are bad.
+
+        Raises `ConfigError` if the header is not UTF-8.
+        """
         from pyarrow import csv  # noqa: PLC0415 - other files do not need it
 
         def skip(row: Any) -> str:
@@ -163,9 +171,12 @@ class DataFile:
             )
 
         with csv.open_csv(path, parse_options=parse(ignore)) as reader:
-            names = reader.schema.names
+            try:
+                names = reader.schema.names
+            except UnicodeDecodeError as error:
+                raise not_utf_8_error(self.location) from error
         convert = csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
+            column_types=dict.fromkeys(names, pa.binary()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

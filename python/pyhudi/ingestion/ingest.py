@@ -189,6 +189,9 @@ def ingest(
         raise ConfigError(
             f"operation is {operation!r}", hint=f"It is one of {get_args(Operation)}."
         )
+    if columns is not None and not columns:
+        # A commit without columns would move the checkpoint past the rows.
+        raise ConfigError("columns is empty", hint="Leave it out to get all columns.")
     if interval is not None and interval <= 0:
         raise ConfigError(f"interval is {interval}; it must be more than 0 seconds")
     if max_bad_records < 0:

@@ -72,7 +72,7 @@ def _check_header(path: Path, delimiter: str) -> None:
     try:
         names = header.decode()
     except UnicodeDecodeError as error:
-        raise _not_utf_8(path) from error
+        raise not_utf_8_error(path) from error
     other_delimiter = next(
         (candidate for candidate in _OTHER_DELIMITERS if candidate in names), None
     )
@@ -86,7 +86,7 @@ def _check_inferred_types(
 ) -> None:
     types = [column.type for column in inferred if column.name not in table_columns]
     if any(map(pa.types.is_binary, types)):
-        raise _not_utf_8(path)
+        raise not_utf_8_error(path)
     if types and all(map(pa.types.is_null, types)) and not rows().head(1).num_rows:
         msg = f"{path} has no rows, so its columns have no types"
         raise ConfigError(msg, hint="pyhudi create --schema creates a table without rows.")
@@ -97,11 +97,12 @@ def _read(path: Path, batches: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]
         yield from batches
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
-            raise _not_utf_8(path) from error
+            raise not_utf_8_error(path) from error
         raise
 
 
-def _not_utf_8(path: Path) -> ConfigError:
+def not_utf_8_error(path: str | Path) -> ConfigError:
+    """Return the error of a text file in another encoding."""
     hint = f"Convert it, for example with iconv -f latin1 -t utf-8 {path}."
     return ConfigError(f"{path} is not UTF-8 text", hint=hint)
 
