@@ -7,7 +7,8 @@ compute them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from sqlglot import exp
 
 from pyhudi import _native
 from pyhudi.config.formatting import count_text
+from pyhudi.config.meta_columns import META_COLUMNS
 from pyhudi.config.property_names import GENERATED_COLUMNS
 from pyhudi.errors import (
     ConfigError,
@@ -145,9 +147,10 @@ def build_generated_column(name: str, sql: object, schema: pa.Schema) -> Generat
     sql = canonical_sql(sql, paths[0]) if len(paths) == 1 else sql
     buckets = buckets_of(sql, paths[0]) if len(paths) == 1 else None
     names: dict[tuple[str, ...], pa.Field] = {(field.name,): field for field in schema}
-    expression = set_value(
-        sql if buckets is None else quote_column(paths[0]), pa.null(), names, what
-    ).expression
+    with _own_hint():
+        expression = set_value(
+            sql if buckets is None else quote_column(paths[0]), pa.null(), names, what
+        ).expression
     data_type = pa.int32()
     if buckets is None:
         data_type = project_values(schema.empty_table(), {name: expression}).schema.field(0).type
@@ -165,6 +168,17 @@ def build_generated_column(name: str, sql: object, schema: pa.Schema) -> Generat
     return generated
 
 
+@contextmanager
+def _own_hint() -> Iterator[None]:
+    """Replace the hint for unsupported syntax: other callers take pyarrow's expressions, too."""
+    try:
+        yield
+    except ConfigError as error:
+        if "pyarrow expression" in error.hint:
+            error.hint = "The reference of SQL expressions lists the functions."
+        raise
+
+
 def _column_paths(sql: str, what: str) -> tuple[str, ...]:
     paths = {
         ".".join(part.name for part in column.parts): None
@@ -180,12 +194,25 @@ def add_generated_fields(
 
     Raises `ConfigError` and `SchemaMismatch` for invalid expressions.
     """
+    for name, sql in expressions.items():
+        if name in META_COLUMNS:
+            msg = f"the generated column {name!r} is a meta column of Hudi"
+            raise ConfigError(msg, hint="Choose another name.")
+        if isinstance(sql, str) and sql.strip():
+            paths = _column_paths(sql, f"generated column {name!r}")
+            _check_not_generated(name, {path.split(".")[0] for path in paths}, expressions)
     columns = [build_generated_column(name, sql, schema) for name, sql in expressions.items()]
     for column in columns:
-        for source in column.sources:
-            if source in expressions:
-                msg = f"the generated column {column.name!r} uses the generated column {source!r}"
-                raise ConfigError(msg, hint="Use the expression of that column.")
+        _check_not_generated(column.name, column.sources, expressions)
         if column.name not in schema.names:
             schema = schema.append(pa.field(column.name, column.value.data_type))
     return schema, {column.name: column.sql for column in columns}
+
+
+def _check_not_generated(
+    name: str, sources: Collection[str], expressions: Mapping[str, object]
+) -> None:
+    """Raise `ConfigError` if an expression uses another generated column."""
+    for source in sorted(set(sources) & (expressions.keys() - {name})):
+        msg = f"the generated column {name!r} uses the generated column {source!r}"
+        raise ConfigError(msg, hint="Use the expression of that column.")
