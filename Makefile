@@ -172,15 +172,15 @@ test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## unusual tables und
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
-test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## Python tests against Apache Hudi itself
+test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS)/s3 $(STAMPS)/s3a ## Python tests against Apache Hudi itself
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-jvm-pairs
-test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a ## the same, with all pairs of settings
+test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS)/s3 $(STAMPS)/s3a ## the same, with all pairs of settings
 	PYHUDI_EVERY_PAIR=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "jvm and not hdfs" $(PYTEST_ARGS)
 
 .PHONY: test-every-setting
-test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs $(STAMPS)/kafka ## the full cross of settings, of which other targets test pairs
+test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs $(STAMPS)/kafka ## the full cross of settings, of which other targets test pairs
 	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-spark
@@ -406,6 +406,9 @@ lock: $(STAMPS)/uv ## resolves the Python dependency groups again
 .PHONY: oracle
 oracle: $(STAMPS)/oracle ## Apache Hudi 0.15.0, 1.0.2 and 1.2.0 for the tests (HUDI_ORACLE_HOME)
 
+.PHONY: java-client
+java-client: $(STAMPS)/java-client ## Hudi's Java client 1.2.0 and 1.2.1 for the tests, by mvn (HUDI_ORACLE_HOME)
+
 .PHONY: s3
 s3: $(STAMPS)/s3 ## a real S3 server for the tests, built with go (PYHUDI_S3_HOME)
 
@@ -489,6 +492,11 @@ $(STAMPS)/bench-spark: requirements/spark35.txt $(STAMPS)/wheel-release
 .PHONY: $(STAMPS)/oracle
 $(STAMPS)/oracle:
 	PYTHON="$(PYTHON)" tests/helpers/oracle/setup.sh
+
+# As the oracle's home, where it is, too.
+.PHONY: $(STAMPS)/java-client
+$(STAMPS)/java-client: $(STAMPS)/oracle
+	tests/helpers/java_client/setup.sh
 
 # As the oracle's home.
 .PHONY: $(STAMPS)/s3
