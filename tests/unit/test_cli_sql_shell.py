@@ -95,6 +95,21 @@ def test_sql_drops_no_table_without_a_question(
         assert f"there is no table {name}; nothing was changed" in capsys.readouterr().err
 
 
+def test_sql_says_first_that_there_is_no_table_to_drop(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert main(["sql", "-e", "DROP TABLE missing"]) == 3
+    assert "there is no table missing" in capsys.readouterr().err
+
+
+def test_sql_counts_replaced_file_groups(
+    table: HudiTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", table.uri, "TRUNCATE TABLE trips"]) == 0
+    assert "1 file group replaced" in capsys.readouterr().out
+
+
 def test_sql_says_that_a_table_exists(table: HudiTable, capsys: pytest.CaptureFixture[str]) -> None:
     for create in ("CREATE TABLE IF NOT EXISTS u (x INT) USING hudi", "CREATE TABLE u USING hudi"):
         assert main(["sql", f"{create} LOCATION '{table.uri}'; SELECT id FROM u LIMIT 0"]) == 0

@@ -82,6 +82,15 @@ def test_sql_names_a_table_as_the_statement(
     assert pyhudi.open_table(uri).name == stored
 
 
+def test_sql_show_create_table_quotes_its_location(session: SqlSession, tmp_path: Path) -> None:
+    """The statement can be run again."""
+    create(session, tmp_path / "it''s")
+    ((statement,),) = rows(session, "SHOW CREATE TABLE trips")
+    session.run("DROP TABLE trips")
+    session.run(statement)
+    assert pyhudi.table_exists(tmp_path / "it's")
+
+
 def test_sql_takes_the_table_name_of_tblproperties(session: SqlSession, tmp_path: Path) -> None:
     create(session, tmp_path / "t", properties=", 'hoodie.table.name' = 'rides'")
     assert pyhudi.open_table(tmp_path / "t").name == "rides"

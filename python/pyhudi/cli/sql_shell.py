@@ -15,6 +15,7 @@ import typer
 from pyhudi.cli.arguments import Yes
 from pyhudi.cli.command import Call
 from pyhudi.clock import SystemClock
+from pyhudi.config.formatting import count_text
 from pyhudi.errors import ConfigError, HudiError, InterruptedAfterCommit, without_hint
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ def _run_statement(call: Call, session: SqlSession, statement: str, *, yes: bool
         if drops_nothing(parsed, session.relations):
             call.out.note(f"there is no table {parsed.table}; nothing was changed")
             return
+        # An error about the name comes before the question.
+        session.relations.table(parsed.table)
         call.confirm(lambda: f"Remove the table {parsed.table} with all its rows?", yes=yes)
     if isinstance(parsed, CreateTable):
         existing = find_existing(parsed, session.relations)
@@ -202,6 +205,9 @@ def _print_result(call: Call, result: SqlResult) -> None:
                 "deleted": result.rows_deleted,
             }
             listed = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+            replaced = result.file_groups_replaced
+            if replaced:  # pyhudi does not count their rows.
+                listed += f"; {count_text(replaced, 'file group')} replaced"
             text = f"rows: {listed}; commit {result.instant}" if result.committed else "no change"
             call.out.print_done(
                 text,

@@ -170,10 +170,15 @@ def _create_statement(statement: Show, table: HudiTable, columns: Sequence[tuple
     lines = [f"CREATE TABLE {statement.table} (\n  {listed})", "USING hudi"]
     if config.partition_fields:
         lines.append(f"PARTITIONED BY ({', '.join(map(_quote, config.partition_fields))})")
-    lines.append(f"LOCATION '{table.uri}'")
+    lines.append(f"LOCATION {_literal(table.uri)}")
     properties = sorted(_sql_properties(table).items())
-    pairs = ",\n  ".join(f"'{name}' = '{value}'" for name, value in properties)
+    pairs = ",\n  ".join(f"{_literal(name)} = {_literal(value)}" for name, value in properties)
     return "\n".join([*lines, f"TBLPROPERTIES (\n  {pairs})"])
+
+
+def _literal(text: str) -> str:
+    """Return a string for a statement: pyhudi and Spark 4 read two quotes as one."""
+    return "'{}'".format(text.replace("'", "''"))
 
 
 def _quote(name: str) -> str:
