@@ -41,6 +41,7 @@ MODEL_EXAMPLES ?= 5000
 MACHINE_EXAMPLES ?= 500
 PROPERTY_CASES ?= 5000
 PROPERTY_SEED ?=
+RELEASE ?=
 DEPENDENCY_PYTHONS ?= 3.10 3.13
 DEPENDENCY_TESTS := $(addprefix tests/unit/test_,catalog_settings.py cli_files.py conform.py dataset.py \
   foreign_names.py outputs.py polars_source.py sql_session.py)
@@ -134,6 +135,12 @@ test-python: $(STAMPS)/native ## Python tests that need no JVM
 test-s3: $(STAMPS)/native $(STAMPS)/s3 $(STAMPS)/clouds ## Python tests of tables in buckets: S3, Google's and Azure's, against servers of this machine
 	$(BIN)/python -m pytest -q -m "s3 and not jvm" tests/cloud tests/anomalies $(PYTEST_ARGS)
 
+# The environment of the release has its own interpreter: tests drive both.
+.PHONY: test-last-release
+test-last-release: $(STAMPS)/native ## tables of the last release and of this version, changed in turn; RELEASE is a git ref or a wheel, PROFILE=release builds it optimized
+	python=$$(PYTHON="$(PYTHON)" scripts/release_environment.sh $(RELEASE)); \
+	  PYHUDI_RELEASE_PYTHON=$$python $(BIN)/python -m pytest -q tests/release $(PYTEST_ARGS)
+
 # Another seed each time, which a failure is repeated with.
 .PHONY: test-properties-long
 test-properties-long: export PROPTEST_CASES := $(PROPERTY_CASES)
@@ -141,6 +148,7 @@ test-properties-long: export PROPTEST_RNG_SEED := $(or $(PROPERTY_SEED),$(shell 
 test-properties-long: ## property tests of the Rust core: PROPERTY_CASES (5000) new cases of each, or those of PROPERTY_SEED
 	@echo "test-properties-long: PROPERTY_CASES=$(PROPTEST_CASES) PROPERTY_SEED=$(PROPTEST_RNG_SEED)"
 	cargo test --locked --workspace --test properties --no-fail-fast
+	cargo test --locked --package pyhudi-metadata --lib properties
 
 .PHONY: test-hdfs
 test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a local name node, also with Apache Hudi and Spark
