@@ -297,6 +297,22 @@ def test_ingest_refuses_csv_header_that_is_not_utf8(landing: Path, tmp_path: Pat
         ingest(tmp_path / "t", FileSource(landing), key="id", max_bad_records=9)
 
 
+def test_ingest_names_the_bad_records_of_a_first_batch(landing: Path, tmp_path: Path) -> None:
+    """No row is left, so the new table would have no columns."""
+    land(landing, "a.csv", "id;v\n1;x\n")
+    with pytest.raises(SchemaMismatch, match="the file has one column"):
+        ingest(tmp_path / "t", FileSource(landing), key="id")
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("name", ["a.json.gz", "a.csv.zst", "a.parquet"])
+def test_ingest_names_a_damaged_file(landing: Path, tmp_path: Path, name: str) -> None:
+    land(landing, name, "no such format")
+    with pytest.raises(CorruptTable, match=f"{name} (is not|cannot be)") as error:
+        ingest(tmp_path / "t", FileSource(landing), key="id")
+    assert error.value.file == str(landing / name)
+
+
 def test_ingest_raises_for_files_with_different_columns(landing: Path, tmp_path: Path) -> None:
     land(landing, "a.json", [{"id": 1, "v": 1}])
     land(landing, "b.json", [{"id": 2, "v": {"x": 1}}])

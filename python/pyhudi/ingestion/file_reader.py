@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyhudi import _native
 from pyhudi.config.formatting import count_text
 from pyhudi.engine.spill import local_files
-from pyhudi.errors import ConfigError, HudiError
+from pyhudi.errors import ConfigError, CorruptTable, HudiError, without_hint
 from pyhudi.ingestion.bad_records import BadRecord, without_bad_rows
 from pyhudi.input.csv_reader import csv_rows, not_utf_8_error
 from pyhudi.input.json_reader import json_text_rows
@@ -74,7 +74,10 @@ class DataFile:
         import pyarrow.parquet as pq  # noqa: PLC0415 - text files do not need it
 
         with self._local_path() as path:
-            schema: pa.Schema = pq.read_schema(path)
+            try:
+                schema: pa.Schema = pq.read_schema(path)
+            except pa.ArrowInvalid as error:
+                raise self._damage(f"is not a Parquet file: {error}") from error
         return schema.remove_metadata()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -95,7 +98,7 @@ class DataFile:
             The rows; a table without columns if the file has no rows.
 
         Raises:
-            CorruptTable: an Avro file is damaged.
+            CorruptTable: an Avro file or a compressed file is damaged.
         """
         if self.file_format == "avro":
             return _native.avro_file_rows(self.storage.read(self.path))
@@ -116,12 +119,20 @@ class DataFile:
         data = self.storage.read(self.path)
         if is_compressed:
             codec = _COMPRESSED[Path(self.path).suffix.lower()]
-            with pa.input_stream(pa.BufferReader(data), compression=codec) as stream:
-                data = stream.read()
+            try:
+                with pa.input_stream(pa.BufferReader(data), compression=codec) as stream:
+                    data = stream.read()
+            except OSError as error:
+                raise self._damage(f"cannot be decompressed: {error}") from error
         with local_files(), TemporaryDirectory(prefix="pyhudi-") as folder:
             copy = Path(folder) / Path(_plain_name(self.path)).name
             copy.write_bytes(data)
             yield copy
+
+    def _damage(self, problem: str) -> CorruptTable:
+        """Return the error of a file that cannot be read."""
+        hint = "Put the whole file there, move it away, or choose others with pattern=."
+        return CorruptTable(f"{self.location} {problem}", file=self.location, hint=hint)
 
     def _csv(self, path: Path, columns: pa.Schema | None, bad: list[BadRecord]) -> pa.Table:
         delimiter = self.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
@@ -192,8 +203,12 @@ def _parse_values(texts: pa.Table, columns: pa.Schema | None) -> pa.Table:
     with local_files(), TemporaryDirectory(prefix="pyhudi-") as folder:
         path = Path(folder) / "rows.csv"
         csv.write_csv(texts, path)
-        schema, read = csv_rows(path, columns, ",")
-        return pa.Table.from_batches(read(), schema)
+        try:
+            schema, read = csv_rows(path, columns, ",")
+            return pa.Table.from_batches(read(), schema)
+        except ConfigError as error:
+            msg = without_hint(error).replace(str(path), "the file")
+            raise ConfigError(msg, hint=error.hint) from error
 
 
 class JsonLines:

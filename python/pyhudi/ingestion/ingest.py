@@ -281,6 +281,7 @@ class _Run:
             batch, self.selection, self._columns_without_nulls(), self.source.name, put_bad
         )
         if self.table is None:
+            self.bad.check(batch.bad)
             self.table = self._create(data.schema, batch.payload_class)
             _warn_of_columns_without_type(data.columns_without_type)
         table = self.table
