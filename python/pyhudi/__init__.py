@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyhudi.errors import (
     AfterCommitError,
     AfterCommitWarning,
@@ -35,6 +33,8 @@ from pyhudi.errors import (
 )
 from pyhudi.lazy_names import lazy_names
 
+TYPE_CHECKING = False
+"""Type checkers take it as true. The import of `typing` would take longer than all of this."""
 if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.api.batch_queue import CommitFuture
