@@ -103,6 +103,15 @@ def test_sql_says_first_that_there_is_no_table_to_drop(
     assert "there is no table missing" in capsys.readouterr().err
 
 
+def test_sql_prints_all_lines_of_a_plan(
+    table: HudiTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", table.uri, "EXPLAIN SELECT fare + 1 FROM trips WHERE fare > 2"]) == 0
+    plan = capsys.readouterr().out
+    assert len(plan.splitlines()) > 5
+    assert "fare" in plan
+
+
 def test_sql_counts_replaced_file_groups(
     table: HudiTable, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -181,8 +181,10 @@ def test_transaction_checks_arguments_at_the_call(table: pyhudi.HudiTable) -> No
             tx.delete("colour = 'red'")
         with pytest.raises(SchemaMismatch):
             tx.update("true", {"colour": "'red'"})
-        with pytest.raises(SchemaMismatch):
-            tx.upsert([{"id": "a"}])
+        with pytest.raises(SchemaMismatch, match=r"or use update\(\), which keeps"):
+            tx.upsert([{"id": "a", "day": "mon"}])
+        with pytest.raises(SchemaMismatch, match=r"Use table\.alter\(\) to add it"):
+            tx.upsert([{"id": "a", "day": "mon", "ts": 1, "v": 1, "w": 1}])
         with pytest.raises(SchemaMismatch):
             tx.delete_keys([{"day": "mon"}])
         with pytest.raises(ConfigError, match="'id' cannot be set"):

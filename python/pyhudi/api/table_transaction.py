@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyhudi.api.merge_builder import Merge
 from pyhudi.clock import SystemClock
 from pyhudi.config import argument_checks as arg
+from pyhudi.config.hint_spelling import for_transactions, spell_hints
 from pyhudi.engine.spark_loader import is_spark_frame
 from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.input.conform import read_table
@@ -230,5 +231,6 @@ class TableTransaction:
 
     def _add(self, statement: Statement) -> None:
         self._check_open()
-        statement.check(self._context)
+        with spell_hints(for_transactions):
+            statement.check(self._context)
         self._statements.append(statement)

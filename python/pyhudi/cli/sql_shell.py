@@ -31,6 +31,8 @@ _HELP = r"""Statements end with a semicolon and may have several lines.
 \timing    print how long each statement takes, or stop it
 \?         print this help
 \q         quit (or Ctrl-D); Ctrl-C cancels the statement"""
+_EXPLAIN = ["explain_key", "explain_value"]
+"""The columns of DuckDB's EXPLAIN: each value is a drawing of several lines."""
 _NO_KEY = "A key cannot be added later; TBLPROPERTIES (primaryKey = 'id') sets one."
 _KEYWORDS = [
     "ALTER",
@@ -190,6 +192,8 @@ def _print_result(call: Call, result: SqlResult) -> None:
     from pyhudi.api.table import HudiTable  # noqa: PLC0415 - as above
 
     match result:
+        case pa.Table() if result.column_names == _EXPLAIN and not call.out.json:
+            call.out.text("\n".join(result.column(1).to_pylist()), result)
         case pa.Table():
             call.out.rows(result)
         case HudiTable():

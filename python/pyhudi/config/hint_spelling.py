@@ -63,6 +63,7 @@ _DBT_SETTINGS = {
     "partition_by": "partition_by: {}",
     "options": "options: {{{}}}",
 }
+_TRANSACTION_METHODS = {"partial": "update()", "schema_mode": "table.alter()"}
 _ARGUMENT = re.compile(
     r"""(?<![\w.])(?P<name>[a-z_]+)=
     (?P<value>"[^"]*"|'[^']*'|\[[^]]*]|\{[^}]*}|True|False|None|\.\.\.|…|\d+(?![\w.])
@@ -122,6 +123,11 @@ def for_sql(hint: str) -> str:
 def for_dbt(hint: str) -> str:
     """Return a hint with settings of dbt models."""
     return _with_templates(hint, _DBT_SETTINGS)
+
+
+def for_transactions(hint: str) -> str:
+    """Return a hint without arguments that the methods of a transaction do not have."""
+    return _with_templates(hint, _TRANSACTION_METHODS)
 
 
 def _with_templates(hint: str, templates: Mapping[str, str]) -> str:
