@@ -30,7 +30,7 @@ from pyhudi.engine.protocol import Engine
 from pyhudi.errors import CorruptTable
 from pyhudi.index.selection import index_from_options
 from pyhudi.metadata.reader import MetadataTable
-from pyhudi.metadata.statistics_columns import statistics_columns
+from pyhudi.metadata.statistics_columns import has_partition_statistics, statistics_columns
 from pyhudi.slices.bootstrap import skeletons, sources_of
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.slices.file_system_view import FileSystemView
@@ -179,6 +179,14 @@ def _stats_tasks(state: _DeepCheck, slices: list[FileSlice]) -> Iterator[StatsCh
     columns = pa.schema([])
     if state.has(COLUMN_STATS):
         columns = statistics_columns(metadata.definitions, state.table.columns)
+    if state.has(PARTITION_STATS):
+        columns = pa.schema(
+            [
+                field
+                for field in columns
+                if has_partition_statistics(field.name, metadata.definitions)
+            ]
+        )
     groups = {
         name: tuple(metadata.file_groups(name)) if state.has(name) else ()
         for name in (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)

@@ -160,6 +160,14 @@ def columns_of_any_definition(
     return tuple(field.name for field in schema if has_bounds(field.type, typed=True))
 
 
+def has_partition_statistics(column: str, definitions: Mapping[str, IndexDefinition]) -> bool:
+    """Return whether each writer maintains a column's statistics of partitions.
+
+    Without a definition Hudi 1.2.0 maintains three meta columns, pyhudi and Hudi 0.15 all of them.
+    """
+    return COLUMN_STATS in definitions or column in _ALWAYS or column not in META_COLUMNS
+
+
 def _max_first_columns(definition: IndexDefinition, schema: pa.Schema) -> int | None:
     """Return how many first columns of the table a definition covers; None for named columns.
 

@@ -51,6 +51,7 @@ from pyhudi.metadata.partition_types.file_stats import (
 from pyhudi.metadata.pruning_context import PruningContext
 from pyhudi.metadata.reader import MetadataTable
 from pyhudi.metadata.record_tasks import RecordTask
+from pyhudi.metadata.statistics_columns import has_partition_statistics
 from pyhudi.schema.internal_schema import LATEST_SCHEMA
 from pyhudi.schema.predicates import Conjunct
 from pyhudi.schema.table_schema import earlier_schemas, field_at
@@ -221,6 +222,8 @@ def _is_trusted_for(conjunct: Conjunct, context: PruningContext) -> bool:
     """Return whether the statistics of a column can be trusted."""
     column, _, values = conjunct
     if not (context.has_stable_names and context.has_statistics_of(column)):
+        return False
+    if not has_partition_statistics(column, context.definitions):
         return False
     # Hudi turns bounds of numbers into strings if a column became a string: 10 before 9.
     return not pa.types.is_string(values.type) or context.always_had_type(column, values.type)
