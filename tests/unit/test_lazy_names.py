@@ -23,8 +23,9 @@ def test_lazy_names_name_the_package_of_an_unknown_name() -> None:
 
 
 def test_lazy_names_are_not_loaded_by_import() -> None:
-    code = "import sys, pyhudi; print('pyhudi.api' in sys.modules, 'pyarrow' in sys.modules)"
+    # The interpreter may have imported typing for its site packages.
+    code = "import sys; sys.modules.pop('typing', None); import pyhudi; print(*sys.modules)"
     output = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True
     )
-    assert output.stdout.split() == ["False", "False"]
+    assert not {"pyhudi.api", "pyarrow", "typing"} & set(output.stdout.split())
