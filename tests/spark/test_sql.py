@@ -43,6 +43,13 @@ def test_sql_create_table_has_hudis_layout(spark: SparkSession, trips: Path) -> 
     assert rows(spark, "SELECT * FROM trips") == [("a", 1.5, 1, "oslo"), ("b", 2.0, 2, "rome")]
 
 
+def test_sql_names_a_table_as_the_statement(spark: SparkSession, tmp_path: Path) -> None:
+    sql(spark, f"CREATE TABLE k (id INT) USING hudi LOCATION '{tmp_path}/nk'")
+    assert pyhudi.open_table(tmp_path / "nk").name == "k"
+    sql(spark, f"CREATE TABLE hudi.`{tmp_path}/path` (id INT) USING hudi")
+    assert pyhudi.open_table(tmp_path / "path").name == "path"
+
+
 def test_sql_merge_runs_all_clauses(spark: SparkSession, trips: Path) -> None:
     written = sql(
         spark,

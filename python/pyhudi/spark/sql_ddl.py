@@ -46,6 +46,7 @@ from pyhudi.sql_statements.table_changes import ChangeRules, TableChange, change
 from pyhudi.sql_statements.table_definitions import (
     check_partition_spec,
     describe,
+    name_option,
     options_of_properties,
     order_partitions_last,
 )
@@ -103,7 +104,7 @@ def create(
         version=request.version or NewTable.version,
         index=None,
         mode="error",
-        options={**request.table_options, **request.handle},
+        options={**name_option(statement), **request.table_options, **request.handle},
         storage_options=default.storage_options,
         engine=SparkEngine(spark),
     )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from pyhudi.api.table import open_table
 from pyhudi.config import argument_checks as arg
 from pyhudi.config.hint_spelling import for_sql, spell_hints
+from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.log import warn
 from pyhudi.config.options import check_options
 from pyhudi.errors import ConfigError, MaintenanceWarning, UnsupportedTableFeature
@@ -33,7 +35,7 @@ from pyhudi.spark.sql_tables import (
     string_literal,
     uses_catalog,
 )
-from pyhudi.spark.to_dataframe import frame_of_rows, read
+from pyhudi.spark.to_dataframe import frame_of, frame_of_rows
 from pyhudi.sql_statements.procedures import (
     PROCEDURES,
     call_procedure,
@@ -70,8 +72,12 @@ from pyhudi.sql_statements.table_references import (
     replace_tables,
     time_of_function,
 )
+from pyhudi.sql_statements.target_reads import StaleReadError, TargetReads
 from pyhudi.storage.storage import Storage
+from pyhudi.table.participants import participate
 from pyhudi.txn.result import WriteResult
+
+RowStatement: TypeAlias = MergeInto | Update | Delete | Insert
 
 
 @arg.check_arguments()
@@ -123,6 +129,10 @@ class SqlRunner:
     on_session: bool = False
     """Whether the caller is `spark.sql` itself: statements that pyhudi does not have are Spark's,
     if they change no Hudi table."""
+    changed: str | None = None
+    """The location of the table that the statement changes."""
+    reads: TargetReads = field(default_factory=TargetReads)
+    """The snapshots that the statement reads of this table."""
 
     @spell_hints(for_sql)
     def run(
@@ -158,12 +168,8 @@ class SqlRunner:
                 with self._views(statement.query or "") as query:
                     sql_ddl.create(self.spark, statement, query or None, self.default)
                 return self._empty()
-            case MergeInto() | Update() | Delete():
-                return self._result_frame(self._change(statement, location))
-            case Insert():
-                with self._views(statement.query) as query:
-                    rows = spark_sql(self.spark, query)
-                    return self._result_frame(insert_rows(self._open(location), statement, rows))
+            case MergeInto() | Update() | Delete() | Insert():
+                return self._result_frame(self._change_rows(statement, location))
             case Show():
                 return sql_ddl.show(self.spark, statement, self._open(location))
             case DropTable():
@@ -220,6 +226,23 @@ class SqlRunner:
         """Raise `ConfigError` for a statement that only Hudi has, on a table that is not found."""
         if isinstance(statement, Show) and statement.what in {"history", "detail", "indexes"}:
             raise _not_found(statement.table)
+
+    def _change_rows(self, statement: RowStatement, location: TableLocation) -> WriteResult:
+        """Run a statement again if rows of its table that it read have changed since."""
+        for _ in range(LockOptions.of(check_options(location.options)).retries):
+            with suppress(StaleReadError):
+                return self._change_rows_once(statement, location)
+        return self._change_rows_once(statement, location)
+
+    def _change_rows_once(self, statement: RowStatement, location: TableLocation) -> WriteResult:
+        uri = Storage(location.uri, location.storage_options).uri
+        runner = replace(self, reads=TargetReads(), changed=uri)
+        with participate(runner.reads):
+            if not isinstance(statement, Insert):
+                return runner._change(statement, location)  # noqa: SLF001 - of its own class
+            with runner._views(statement.query) as query:  # noqa: SLF001 - as above
+                rows = spark_sql(self.spark, query)
+                return insert_rows(self._open(location), statement, rows)
 
     def _change(
         self, statement: MergeInto | Update | Delete, location: TableLocation
@@ -343,21 +366,27 @@ class SqlRunner:
 
     def _frame(self, reference: TableReference, location: TableLocation) -> DataFrame:
         """Return the rows of a table, or of a function about it."""
-        where: dict[str, Any] = {"storage_options": location.storage_options}
         match reference.function:
             case None | "as_of":
                 as_of = (
                     reference.as_of if reference.function is None else time_of_function(reference)
                 )
-                return read(
-                    self.spark, location.uri, as_of=as_of, options=location.options, **where
+                table = open_table(
+                    location.uri,
+                    as_of=as_of,
+                    storage_options=location.storage_options,
+                    options=location.options,
+                    engine=SparkEngine(self.spark),
                 )
+                if as_of is None and table.uri == self.changed:
+                    self.reads.add(table.state)
+                return frame_of(table.scan())
             case "hudi_table_changes":
                 return read_by_options(
                     self.spark,
                     location.uri,
                     {**(location.options or {}), **_options_of_changes(reference)},
-                    **where,
+                    storage_options=location.storage_options,
                 )
             case "hudi_query_timeline":
                 rows = query_timeline(self._open(location), *reference.arguments)
