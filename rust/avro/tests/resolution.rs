@@ -182,3 +182,13 @@ fn what_avro_does_not_resolve() {
         );
     }
 }
+
+/// Found by the property of defaults: the number was read as its neighbour.
+#[test]
+fn a_default_has_each_bit_of_its_double() {
+    let writer = x("\"int\"");
+    let reader = record(r#"{"name":"d","type":"double","default":2.422582434812003e232}"#);
+    let batch = read(&writer, &reader, &[&[2]]).unwrap();
+    let default = batch.column(0).as_primitive::<Float64Type>().value(0);
+    assert_eq!(default.to_bits(), 2.422_582_434_812_003e232_f64.to_bits());
+}

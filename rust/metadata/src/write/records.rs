@@ -135,11 +135,16 @@ pub fn locations(
 }
 
 /// A file id `<uuid>-<number>` or `<uuid>` parsed; the number is -1 if there is none
-/// (`HoodieMetadataPayload.createRecordIndexUpdate`). None for any other file id.
+/// (`HoodieMetadataPayload.createRecordIndexUpdate`). None for any other file id, also for one whose
+/// number has another text: reading would make a different file id.
 fn uuid_and_number(file_id: &str) -> Option<(u128, i64)> {
     let (uuid, number) = match file_id.split_at_checked(36)? {
         (uuid, "") => (uuid, -1),
-        (uuid, rest) => (uuid, rest.strip_prefix('-')?.parse::<u32>().ok()?.into()),
+        (uuid, rest) => {
+            let text = rest.strip_prefix('-')?;
+            let number = text.parse::<i32>().ok().filter(|number| *number >= 0)?;
+            (uuid, (number.to_string() == text).then_some(number)?.into())
+        }
     };
     let mut digits = String::with_capacity(32);
     for (place, one) in uuid.chars().enumerate() {
@@ -156,6 +161,20 @@ fn uuid_and_number(file_id: &str) -> Option<(u128, i64)> {
 #[cfg(test)]
 mod tests {
     use super::uuid_and_number;
+
+    #[test]
+    fn numbers_with_another_text_stay_in_the_file_id() {
+        let uuid = "00000003-cc25-4a03-a6fe-c551a9035643";
+        for number in ["+5", "007", "-0", "-1", "", "2147483648", "4294967295"] {
+            assert_eq!(
+                uuid_and_number(&format!("{uuid}-{number}")),
+                None,
+                "{number}"
+            );
+        }
+        let (_, number) = uuid_and_number(&format!("{uuid}-2147483647")).unwrap();
+        assert_eq!(number, 2_147_483_647);
+    }
 
     #[test]
     fn only_uuids_are_taken_apart() {
