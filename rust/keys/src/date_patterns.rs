@@ -331,7 +331,7 @@ mod tests {
     use arrow::array::{Array, ArrayRef, AsArray, StringArray, TimestampMillisecondArray};
     use arrow::datatypes::{Int32Type, TimestampMillisecondType};
 
-    use super::{date_of, days_of, format_times, parse_times};
+    use super::{date_of, format_times, parse_times};
 
     fn pattern(text: &str) -> Vec<String> {
         text.split('|').map(str::to_owned).collect()
@@ -354,11 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn days_and_dates_are_inverse() {
-        for days in (-800_000..800_000).step_by(37) {
-            let (year, month, day) = date_of(days);
-            assert_eq!(days_of(year, month, day), days);
-        }
+    fn dates_of_days() {
         assert_eq!(date_of(0), (1970, 1, 1));
         assert_eq!(date_of(19_782), (2024, 2, 29));
         assert_eq!(date_of(-1), (1969, 12, 31));

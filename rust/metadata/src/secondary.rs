@@ -178,3 +178,32 @@ mod tests {
         assert_eq!(form("a$", "k"), None);
     }
 }
+
+#[cfg(test)]
+mod properties {
+    use proptest::option;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Of few characters, most of them special.
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof!["[\\\\$\\x00a]{0,5}", any::<String>()]
+    }
+
+    proptest! {
+        #[test]
+        fn entries_come_apart_and_are_found_by_their_value_alone(
+            value in option::of(text()),
+            other in text(),
+            key in text(),
+        ) {
+            let (whole, len) = entry(value.as_deref(), &key);
+            prop_assert_eq!(parts(&whole), Some((value.clone(), key)));
+            prop_assert_eq!(value_len(&whole), Some(len));
+            // A look-up of a value finds the entries of this value alone.
+            let is_found = whole.starts_with(&(escaped(&other) + "$"));
+            prop_assert_eq!(is_found, value.as_ref() == Some(&other));
+        }
+    }
+}
