@@ -157,6 +157,7 @@ def test_drop_with_purge_removes_files(commands: Commands, tmp_path: Path) -> No
         (("show", "prod.trips"), "'prod.trips' is not of the form CATALOG.DATABASE.TABLE"),
         (("show", "prod.sales.trip"), "has no table sales.trip"),
         (("drop", "prod.sales.trip", "--yes"), "has no table 'prod.sales.trip'"),
+        (("drop", "prod.sales.trip"), "has no table 'prod.sales.trip'"),
         (("rename", "prod.sales.a", "other.sales.a"), "is in another catalog"),
         (("register", "prod.sales.a", "/missing"), "no Hudi table at /missing"),
     ],

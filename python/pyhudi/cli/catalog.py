@@ -139,6 +139,8 @@ def drop(
     """Remove a table from its catalog, with its views. Its files stay, unless you pass --purge."""
     catalog, database, entry = _parts(name, _TABLE)
     loaded, table = _load(catalog), f"{database}.{entry}"
+    if loaded.store.get_table(database, entry) is None:
+        yes = True  # There is nothing to confirm: the error names the missing table.
     if purge:
         call.confirm(lambda: f"Remove the table {name} with all its files?", yes=yes)
     else:
