@@ -47,6 +47,7 @@ DEPENDENCY_TESTS := $(addprefix tests/unit/test_,catalog_settings.py cli_files.p
   foreign_names.py outputs.py polars_source.py sql_session.py)
 DIFFERENTIAL_STEPS ?= 200
 ODD_ROUNDS ?= 20
+PROCEDURE_COMMITS ?= 120
 SOAK_SECONDS ?= 600
 FAULTS ?= 1
 CLUSTER_SECONDS ?= 600
@@ -178,6 +179,11 @@ test-differential-long: $(STAMPS)/native $(STAMPS)/oracle ## pyhudi and Hudi wri
 test-odd-histories-long: $(STAMPS)/native $(STAMPS)/oracle ## unusual tables under Hudi's services, ODD_ROUNDS (20) rounds per table
 	PYHUDI_EVERY_SETTING=1 PYHUDI_ODD_ROUNDS=$(ODD_ROUNDS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
 	  tests/compat/test_odd_histories.py $(PYTEST_ARGS)
+
+.PHONY: test-procedures
+test-procedures: $(STAMPS)/native $(STAMPS)/oracle ## Hudi's procedures on histories of PROCEDURE_COMMITS (120) commits with services of pyhudi
+	PYHUDI_EVERY_SETTING=1 PYHUDI_PROCEDURE_COMMITS=$(PROCEDURE_COMMITS) $(BIN)/python -m pytest -q --timeout 0 -m jvm \
+	  tests/compat/test_procedures.py $(PYTEST_ARGS)
 
 .PHONY: test-jvm
 test-jvm: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS)/s3 $(STAMPS)/s3a ## Python tests against Apache Hudi itself
