@@ -34,7 +34,7 @@ from pyhudi.errors import (
 from pyhudi.lazy_names import lazy_names
 
 TYPE_CHECKING = False
-"""Type checkers take it as true. The import of `typing` would take longer than all of this."""
+"""True for type checkers. The import of `typing` would take longer than that of this package."""
 if TYPE_CHECKING:
     from pyhudi._native import __version__
     from pyhudi.api.batch_queue import CommitFuture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 TYPE_CHECKING = False
-"""As in `pyhudi`: no import of `typing`."""
+"""True for type checkers, as in `pyhudi`: the import of `typing` takes long."""
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
