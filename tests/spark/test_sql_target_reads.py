@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from tests.helpers.target_reads import COUNTS, STATEMENTS, values, write_before_
 SPARK_STATEMENTS = STATEMENTS | {
     "query of an insert": "INSERT INTO t (id, city, n) SELECT 'z', 'x', max(n) FROM t",
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_view_left(spark: SparkSession) -> Iterator[None]:
+    """Drop the view of the table: other tests list those of the session."""
+    yield
+    spark.catalog.dropTempView("t")
 
 
 @pytest.mark.parametrize("name", SPARK_STATEMENTS)
