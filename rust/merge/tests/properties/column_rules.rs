@@ -10,11 +10,9 @@ use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Int64Type, Schem
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use pyhudi_merge::{
-    BaseOutcome, ColumnRule, FieldMap, FieldRules, Fill, MergeMode, MergeRules, Written,
-};
+use pyhudi_merge::{ColumnRule, FieldMap, FieldRules, Fill, MergeMode, MergeRules, Written};
 
-use crate::history::{Row, Step, Weight, delete_values, history, keys, ordering};
+use crate::history::{Row, Step, Weight, add_deletes, history, kept, keys, ordering, reloaded};
 
 /// The values of a row.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -201,34 +199,20 @@ fn merged(rules: &FieldRules, log: &[Step<Cells>], base: &[Row<Cells>]) -> Vec<S
                 map.add(records.unwrap(), Some(batch(rows)), Written::All)
                     .unwrap();
             }
-            Step::Deletes(deletes) => {
-                let keys = keys(deletes.iter().map(|(key, _)| *key));
-                let records = map
-                    .encoder()
-                    .deletes(keys.into(), &delete_values(&rules.order, deletes));
-                map.add(records.unwrap(), None, Written::All).unwrap();
-            }
-            Step::Reload => {
-                let mut new = map.emptied();
-                for part in map.standing(2).unwrap() {
-                    new.add(part.records, Some(part.rows), part.written)
-                        .unwrap();
-                }
-                map = new;
-            }
+            Step::Deletes(deletes) => add_deletes(&mut map, &rules.order, deletes),
+            Step::Reload => map = reloaded(&map),
         }
     }
     let times = ordering(&rules.order, base.iter().map(|row| row.ts));
     let (outcome, made) = map
         .merge_base(keys(base.iter().map(|row| row.key)), &times, &batch(base))
         .unwrap();
-    let stays = |at: &usize| match &outcome {
-        BaseOutcome::KeepAll => true,
-        BaseOutcome::Keep(mask) => mask.value(*at),
-    };
-    let kept: Vec<_> = (0..base.len())
-        .filter(stays)
-        .map(|at| base[at].clone())
+    let stays = kept(outcome, base.len());
+    let kept: Vec<_> = base
+        .iter()
+        .zip(stays)
+        .filter(|(_, stays)| *stays)
+        .map(|(row, _)| row.clone())
         .collect();
     let new = map.winners(2).unwrap();
     let mut rows: Vec<String> = made

@@ -11,7 +11,7 @@ use proptest::sample::subsequence;
 use pyhudi_merge::{FieldMap, FieldRules, Fill, MergeRules, Written};
 
 use crate::history::{
-    Row, Step, Weight, delete_values, deleted, history, kept, keys, ordering, rules,
+    Row, Step, Weight, add_deletes, deleted, history, kept, keys, ordering, reloaded, rules,
 };
 
 const COLUMNS: usize = 3;
@@ -130,21 +130,8 @@ fn merged(rules: &FieldRules, log: &[Step<Cells>], base: &[Row<Cells>]) -> Outco
                     Written::Each(rows.iter().map(|row| row.values.written.to_vec()).collect());
                 map.add(records, Some(batch(rows)), written).unwrap();
             }
-            Step::Deletes(deletes) => {
-                let keys = keys(deletes.iter().map(|(key, _)| *key));
-                let records = map
-                    .encoder()
-                    .deletes(keys.into(), &delete_values(&rules.order, deletes));
-                map.add(records.unwrap(), None, Written::All).unwrap();
-            }
-            Step::Reload => {
-                let mut new = map.emptied();
-                for part in map.standing(2).unwrap() {
-                    new.add(part.records, Some(part.rows), part.written)
-                        .unwrap();
-                }
-                map = new;
-            }
+            Step::Deletes(deletes) => add_deletes(&mut map, &rules.order, deletes),
+            Step::Reload => map = reloaded(&map),
         }
     }
     let times = ordering(&rules.order, base.iter().map(|row| row.ts));

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use pyhudi_format::log::OrderingValue;
-use pyhudi_merge::{BaseOutcome, MergeMode, MergeRules};
+use pyhudi_merge::{BaseOutcome, FieldMap, MergeMode, MergeRules, Written};
 
 /// A row of a log block or base file: key, ordering value, whether it says that its key is deleted, and
 /// what else it has.
@@ -134,6 +134,25 @@ pub fn delete_values(
         DeleteValue::OtherClass => OrderingValue::String("1".into()),
     };
     deletes.iter().map(value).collect()
+}
+
+/// Adds a delete block to the log side.
+pub fn add_deletes(map: &mut FieldMap, rules: &MergeRules, deletes: &[(u8, DeleteValue)]) {
+    let keys = keys(deletes.iter().map(|(key, _)| *key));
+    let records = map
+        .encoder()
+        .deletes(keys.into(), &delete_values(rules, deletes));
+    map.add(records.unwrap(), None, Written::All).unwrap();
+}
+
+/// A new map of what stands in this one.
+pub fn reloaded(map: &FieldMap) -> FieldMap {
+    let mut new = map.emptied();
+    for part in map.standing(2).unwrap() {
+        new.add(part.records, Some(part.rows), part.written)
+            .unwrap();
+    }
+    new
 }
 
 pub fn kept(outcome: BaseOutcome, rows: usize) -> Vec<bool> {
