@@ -19,7 +19,7 @@ from pyhudi.errors import ConfigError, UnsupportedTableFeature
 from pyhudi.schema.sql_parser import SqlTree, parse_one
 from pyhudi.sql_statements.duckdb_queries import QueryRows
 from pyhudi.sql_statements.relations import Relations
-from pyhudi.sql_statements.tokens import Tokens, quote_name
+from pyhudi.sql_statements.tokens import Tokens, quote_name, quote_text
 
 _MAX_VALUES = 10_000
 """Maximum number of values of a subquery: they become part of the expression."""
@@ -181,7 +181,7 @@ def _literal(value: Any) -> str:
         case float():
             return f"CAST('{value}' AS DOUBLE)"
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return quote_text(value)
         case datetime():
             return f"CAST('{value.isoformat(' ')}' AS TIMESTAMP)"
         case date():

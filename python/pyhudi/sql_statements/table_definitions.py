@@ -13,7 +13,7 @@ from pyhudi.errors import ConfigError, MaintenanceWarning
 from pyhudi.metadata.index_definitions import index_definitions
 from pyhudi.sql_statements.procedures import table_properties
 from pyhudi.sql_statements.statements import CreateIndex, CreateTable, Show
-from pyhudi.sql_statements.tokens import quote_name
+from pyhudi.sql_statements.tokens import quote_name, quote_text
 from pyhudi.storage.properties import TABLE_NAME
 
 KEY = "hoodie.datasource.write.recordkey.field"
@@ -170,15 +170,10 @@ def _create_statement(statement: Show, table: HudiTable, columns: Sequence[tuple
     lines = [f"CREATE TABLE {statement.table} (\n  {listed})", "USING hudi"]
     if config.partition_fields:
         lines.append(f"PARTITIONED BY ({', '.join(map(_quote, config.partition_fields))})")
-    lines.append(f"LOCATION {_literal(table.uri)}")
+    lines.append(f"LOCATION {quote_text(table.uri)}")
     properties = sorted(_sql_properties(table).items())
-    pairs = ",\n  ".join(f"{_literal(name)} = {_literal(value)}" for name, value in properties)
+    pairs = ",\n  ".join(f"{quote_text(name)} = {quote_text(value)}" for name, value in properties)
     return "\n".join([*lines, f"TBLPROPERTIES (\n  {pairs})"])
-
-
-def _literal(text: str) -> str:
-    """Return a string for a statement: pyhudi and Spark 4 read two quotes as one."""
-    return "'{}'".format(text.replace("'", "''"))
 
 
 def _quote(name: str) -> str:

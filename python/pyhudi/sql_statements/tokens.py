@@ -217,6 +217,12 @@ def quote_name(name: str, dialect: Dialect = "standard") -> str:
     return f"{sign}{name.replace(sign, sign * 2)}{sign}"
 
 
+def quote_text(text: str) -> str:
+    """Return a string for a statement: DuckDB, pyhudi and Spark 4 read two quotes as one."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
 @cache
 def _tokenizer(dialect: Dialect) -> Any:
     """Return the tokenizer of a dialect, with each word as a token of its own.
