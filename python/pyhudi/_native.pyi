@@ -161,6 +161,8 @@ class Store:
 
         Gives the new version, None where another writer was first.
         """
+    def sync_directories(self, paths: Sequence[str]) -> None:
+        """Makes the names in directories durable; only a local file system needs it."""
     def delete(self, path: str) -> bool:
         """Removes a file; False when there was none."""
     def delete_all(self, paths: Sequence[str]) -> None:

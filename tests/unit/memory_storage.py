@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyhudi.storage.storage import Entry, Storage
 
 
@@ -56,6 +58,9 @@ class MemoryStorage(Storage):
             return None
         self.files[path] = data
         return data.hex()
+
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Nothing: it does not survive its process."""
 
     def delete(self, path: str) -> bool:
         self._change()

@@ -93,7 +93,8 @@ def complete_delta_commit(delta: PendingInstant, operation: str, stats: Iterable
         operation_type=operation,
     )
     observe(table)
-    return delta.complete(metadata.encode(table.config.version, DELTA_COMMIT, table.clock))
+    content = metadata.encode(table.config.version, DELTA_COMMIT, table.clock)
+    return delta.complete(content, metadata.paths)
 
 
 def delta_commit(table: TableSnapshot, time: str) -> Instant | None:

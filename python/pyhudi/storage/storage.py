@@ -259,6 +259,15 @@ class Storage:
         """
         return self.native.replace_version(path, data, expected, durable)
 
+    def sync_directories(self, paths: Iterable[str]) -> None:
+        """Make the names of files durable, before a commit that names them is published.
+
+        The core makes the content of each data file durable, and leaves its name to this call: a
+        commit of many files syncs each of their directories once. Other storage needs no call.
+        """
+        if not is_remote(self.uri):
+            self.native.sync_directories(sorted({path.rpartition("/")[0] for path in paths}))
+
     def delete(self, path: str) -> bool:
         """Delete a file; return False if there was none."""
         return self.native.delete(path)

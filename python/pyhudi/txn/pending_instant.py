@@ -120,12 +120,14 @@ class PendingInstant:
         """Return the paths of all files that markers name."""
         return [marker.path for marker in markers.read_all(self.table.storage, self.time) or ()]
 
-    def complete(self, content: bytes, files: Iterable[str] = ()) -> str:
+    def complete(self, content: bytes, files: Collection[str] = ()) -> str:
         """Create the completed file and return the completion time.
 
-        files: paths that the content names. Raises `CommitConflict` if another writer has rolled
-        the instant back, completed it, or restarted it without these files.
+        files: paths that the content names; their names become durable before. Raises
+        `CommitConflict` if another writer has rolled the instant back, completed it, or restarted
+        it without these files.
         """
+        self.table.storage.sync_directories(files)
         completion = self.table.generator.next()
         self.check_inflight()
         self.table.lock_manager.check_held()

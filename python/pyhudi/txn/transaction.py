@@ -232,6 +232,7 @@ class Transaction:
             partition_to_replace_file_ids=replaced,
         )
         self._written = metadata
+        table.storage.sync_directories(metadata.paths)
         listed = {} if self._files is None else self._files.listed
         action = self._pending.action
         with (

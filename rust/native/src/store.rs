@@ -121,6 +121,12 @@ impl Store {
             .map_err(store_error)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "as PyO3 gives it")]
+    fn sync_directories(&self, py: Python<'_>, paths: Vec<String>) -> PyResult<()> {
+        py.released(|| self.0.sync_directories(&paths))?
+            .map_err(store_error)
+    }
+
     fn delete(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
         py.released(|| self.0.delete(path))?.map_err(store_error)
     }

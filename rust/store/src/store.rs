@@ -322,6 +322,18 @@ impl Store {
         }
     }
 
+    /// Makes the names of the files in these directories durable. Only a local file system can lose
+    /// the name of a complete file, in a crash of the machine.
+    pub fn sync_directories(&self, paths: &[String]) -> Result<()> {
+        let Back::Local(base) = &self.0 else {
+            return Ok(());
+        };
+        paths.iter().try_for_each(|path| {
+            path::check_prefix(path)?;
+            local::dirs::sync_if_exists(&base.root().join(path))
+        })
+    }
+
     /// Begins a new file; [`StoreError::AlreadyExists`] when there is one, which in a bucket shows
     /// when it is written or finished. Parent directories are made.
     pub fn create(&self, path: &str) -> Result<StoreWriter> {

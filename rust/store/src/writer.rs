@@ -32,7 +32,8 @@ impl StoreWriter {
         Self(Back::Hdfs(Box::new(upload)))
     }
 
-    /// Completes the file, makes it durable, and returns its length in bytes.
+    /// Completes the file, makes its content durable, and returns its length in bytes. On a local
+    /// file system [`crate::Store::sync_directories`] makes its name durable.
     pub fn finish(self) -> Result<u64> {
         let length = match self.0 {
             Back::Local(writer) => writer.finish(),

@@ -26,6 +26,14 @@ pub(crate) fn sync_parent(target: &Path) -> Result<()> {
     sync(parent).map_err(|source| StoreError::around(parent, source))
 }
 
+/// Makes the names in the directory durable; one that is missing has none.
+pub(crate) fn sync_if_exists(dir: &Path) -> Result<()> {
+    match sync(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(|source| StoreError::around(dir, source)),
+    }
+}
+
 fn ensure(dir: &Path) -> io::Result<()> {
     if dir.is_dir() {
         return Ok(());

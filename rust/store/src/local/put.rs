@@ -14,19 +14,19 @@ use crate::{Result, StoreError};
 
 /// Writes `target`, whether or not it is there.
 pub(crate) fn replace(target: &Path, bytes: &[u8]) -> Result<()> {
-    Staged::write(target, bytes, sync_content)?.rename_to(target)?;
+    Staged::write(target, bytes, File::sync_data)?.rename_to(target)?;
     dirs::sync_parent(target)
 }
 
 /// [`replace`] for what means nothing after a crash of the machine, which may restore the old content
 /// back or leave none.
 pub(crate) fn replace_unsynced(target: &Path, bytes: &[u8]) -> Result<()> {
-    Staged::write(target, bytes, |_, _| Ok(()))?.rename_to(target)
+    Staged::write(target, bytes, |_| Ok(()))?.rename_to(target)
 }
 
 /// Writes `target` if it is not there; false if it is.
 pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
-    let created = create(target, bytes, sync_content)?;
+    let created = create(target, bytes, File::sync_data)?;
     if created {
         dirs::sync_parent(target)?;
     }
@@ -35,7 +35,7 @@ pub(crate) fn if_absent(target: &Path, bytes: &[u8]) -> Result<bool> {
 
 /// [`if_absent`] for what means nothing after a crash of the machine.
 pub(crate) fn if_absent_unsynced(target: &Path, bytes: &[u8]) -> Result<bool> {
-    create(target, bytes, |_, _| Ok(()))
+    create(target, bytes, |_| Ok(()))
 }
 
 /// Has the content of a file count as changed at another time.
@@ -48,19 +48,29 @@ pub(crate) fn set_modified(target: &Path, modified_ms: u64) -> Result<()> {
         .map_err(|source| StoreError::around(target, source))
 }
 
-fn create(
-    target: &Path,
-    bytes: &[u8],
-    sync: impl FnOnce(&File, &[u8]) -> io::Result<()>,
-) -> Result<bool> {
+fn create(target: &Path, bytes: &[u8], sync: impl FnOnce(&File) -> io::Result<()>) -> Result<bool> {
     // Also keeps the checksum file of a target that Java wrote.
     if target.symlink_metadata().is_ok() {
         return Ok(false);
+    }
+    if bytes.is_empty() {
+        return create_empty(target);
     }
     let staged = Staged::write(target, bytes, sync)?;
     checksum::forget(target)?;
     // The staged name goes before the folder is synced: one sync for both changes.
     staged.link_to(target)
+}
+
+/// Creates a file that is complete as soon as it exists: a marker, or a requested instant. Only its
+/// name needs to last.
+fn create_empty(target: &Path) -> Result<bool> {
+    checksum::forget(target)?;
+    match dirs::with_parent(target, || File::create_new(target)) {
+        Ok(_) => Ok(true),
+        Err(StoreError::AlreadyExists { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// A complete file under a name of its own; removed on drop unless renamed.
@@ -73,7 +83,7 @@ impl Staged {
     fn write(
         target: &Path,
         bytes: &[u8],
-        sync: impl FnOnce(&File, &[u8]) -> io::Result<()>,
+        sync: impl FnOnce(&File) -> io::Result<()>,
     ) -> Result<Self> {
         let (path, mut file) = create_unique(target)?;
         let staged = Self {
@@ -81,7 +91,7 @@ impl Staged {
             renamed: false,
         };
         file.write_all(bytes)
-            .and_then(|()| sync(&file, bytes))
+            .and_then(|()| sync(&file))
             .map_err(|source| StoreError::around(&staged.path, source))?;
         Ok(staged)
     }
@@ -143,14 +153,4 @@ fn staged_name(target: &Path) -> PathBuf {
     let mut name = OsString::from(target.file_name().unwrap_or_default());
     name.push(format!(".{}-{number}.tmp", process::id()));
     target.with_file_name(name)
-}
-
-/// Markers and requested instants are empty and many: without content only the name, which the
-/// directory's sync covers, needs to last.
-fn sync_content(file: &File, bytes: &[u8]) -> io::Result<()> {
-    if bytes.is_empty() {
-        Ok(())
-    } else {
-        file.sync_data()
-    }
 }

@@ -34,11 +34,10 @@ impl LocalWriter {
         Ok(writer)
     }
 
-    /// Completes the file, makes it durable, and returns its length in bytes.
+    /// Completes the file, makes its content durable, and returns its length in bytes.
     pub(crate) fn finish(mut self) -> Result<u64> {
         self.complete()
             .map_err(|source| StoreError::around(&self.path, source))?;
-        dirs::sync_parent(&self.path)?;
         self.out = None;
         Ok(self.written)
     }
