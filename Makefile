@@ -389,6 +389,7 @@ lint-rust: $(STAMPS)/develop
 	cargo fmt --manifest-path rust/fuzz/Cargo.toml --check
 	cargo fmt --manifest-path models/Cargo.toml --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path models/Cargo.toml --all-targets -- -D warnings
 
 .PHONY: stubs
 stubs: $(STAMPS)/native ## the Rust module's stub against the built module

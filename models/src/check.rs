@@ -244,6 +244,7 @@ pub struct Outcome {
 }
 
 /// Visit the states of a setup, at most `limit` of them, up to the first violation.
+#[expect(clippy::disallowed_methods, reason = "it reports how long it took")]
 pub fn check(setup: &Setup, limit: usize) -> Outcome {
     let began = Clock::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -196,7 +196,7 @@ fn steps(setup: &Setup, state: &State, p: usize) -> Vec<State> {
         (next.begun, next.acknowledged, next.failed, next.bad_read) = (1, 0, 0, false);
         next.table.files.iter_mut().for_each(|file| file.row = 0);
         let party = &mut next.parties[p];
-        (party.attempts, party.task) = (0, party.task.min(0));
+        (party.attempts, party.task) = (0, 0);
         next
     };
     [0, FAIL, SKIP].into_iter().map(step).collect()
