@@ -27,6 +27,8 @@ COW = Kind(9, "cow", "SIMPLE")
 INDEXED = Kind(9, "cow", "RECORD_INDEX", metadata=True)
 APPENDED = Kind(8, "mor", "BUCKET", gives_way=False)
 
+AGED = Kind(9, "cow", "SIMPLE", forgets=True, commits=4)
+
 WRITERS = [
     SmallKind(COW, ("increment", "increment")),
     SmallKind(COW, ("insert", "insert"), same_machine=False),
@@ -59,4 +61,15 @@ SERVED = [
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "compact"), same_machine=False),
     SmallKind(COW, ("update", "cluster")),
 ]
-SMALL_KINDS = [*WRITERS, *READERS, *SERVED]
+CLEANED = [
+    SmallKind(AGED, ("update", "clean")),
+    SmallKind(AGED, ("read", "clean")),
+    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", forgets=True, commits=4), ("insert", "clean")),
+    SmallKind(
+        Kind(9, "cow", "RECORD_INDEX", metadata=True, forgets=True, commits=4), ("update", "clean")
+    ),
+    SmallKind(AGED, ("update", "archive"), same_machine=False),
+    SmallKind(AGED, ("read", "archive")),
+    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", forgets=True, commits=4), ("update", "archive")),
+]
+SMALL_KINDS = [*WRITERS, *READERS, *SERVED, *CLEANED]

@@ -25,6 +25,7 @@ from pyhudi.errors import (
     StorageError,
 )
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline.archive import Archive
 from pyhudi.txn.heartbeat import UNSEEN_MS
 from pyhudi.write import update_delete, upsert
 from pyhudi.write.conflict_retries import retry_on_conflict
@@ -55,6 +56,8 @@ Operation: TypeAlias = Literal[
     "read",
     "compact",
     "cluster",
+    "clean",
+    "archive",
 ]
 """What a task does: to row k0, to another row of its file, to a row of another partition, with a
 new row, with all rows; or a table service."""
@@ -134,10 +137,13 @@ def play_schedule(
 def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPatch) -> str:
     world.asks_ahead = kind.is_far
     ruled_by(world, patch, same_machine=kind.same_machine)
-    config = TableConfig.load(Storage(str(base)))
+    storage = Storage(str(base))
+    config = TableConfig.load(storage)
     history = world.history = History(
         config, kind.table.gives_way, first_rows=kind.table.first_rows
     )
+    if "archive" in kind.operations:
+        history.archive = lambda: Archive(storage, config)
     noting_what_stays(history, patch)
     for number, operation in enumerate(kind.operations):
         world.add(f"w{number}", _task(history, str(base), kind, operation, number))

@@ -62,6 +62,8 @@ class Kind:
     """It has change logs, which the stream reads."""
     is_new: bool = False
     """It has no commit at first."""
+    commits: int = 1
+    """The number of commits that it has at first otherwise, all of the same rows."""
 
     def __str__(self) -> str:
         more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
@@ -69,6 +71,7 @@ class Kind:
         more += "-rings" * self.rings + "-groups" * self.groups
         more += "-background" * self.background + "-streams" * self.streams
         more += "-changes" * self.changes + "-new" * self.is_new
+        more += f"-{self.commits}-commits" * (self.commits > 1)
         return f"v{self.version}-{self.type}-{self.index}{more}".lower()
 
     @property
@@ -200,5 +203,5 @@ def _made(base: Path, kind: Kind) -> None:
         version=kind.version,
         options={**kind.options, "hoodie.table.cdc.enabled": kind.changes},
     )
-    if kind.first_rows:
+    for _ in range(kind.commits if kind.first_rows else 0):
         created.upsert(rows_of(kind.first_rows))
