@@ -241,6 +241,10 @@ test-dependency-versions: $(STAMPS)/native $(STAMPS)/uv ## some fast tests with 
 	    $(DEPENDENCY_TESTS) $(PYTEST_ARGS); \
 	done; done
 
+.PHONY: test-kerberos
+test-kerberos: $(STAMPS)/kerberos $(STAMPS)/oracle ## Hive metastores with Kerberos and a local KDC; needs krb5-kdc, krb5-admin-server, krb5-user, libkrb5-dev of Debian
+	PATH="$$PATH:/usr/sbin" .venv-kerberos/bin/python -m pytest -q tests/kerberos $(PYTEST_ARGS)
+
 .PHONY: test-machines
 test-machines: $(STAMPS)/native $(STAMPS)/s3 ## limits and faults of machines: PARTITIONS (100000), LOG_FILES (100000), a bucket that refuses requests for a minute
 	PYHUDI_PARTITIONS=$(PARTITIONS) PYHUDI_LOG_FILES=$(LOG_FILES) PYHUDI_OUTAGE_SECONDS=60 \
@@ -412,7 +416,7 @@ fmt: $(STAMPS)/develop ## formats all code and applies the linter's fixes
 
 .PHONY: lock
 lock: $(STAMPS)/uv ## resolves the Python dependency groups again
-	for group in build develop spark35 spark4 engines dbt wheel bench docs; do \
+	for group in build develop spark35 spark4 engines dbt kerberos wheel bench docs; do \
 	  .cache/uv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
 	    --no-emit-index-url --no-annotate --no-strip-extras --custom-compile-command "make lock" --upgrade \
 	    --group "pyproject.toml:$$group" --output-file "requirements/$$group.txt"; \
@@ -469,11 +473,20 @@ $(STAMPS)/wheel: $(STAMPS)/native $(PYTHON_SOURCES)
 	$(BIN)/maturin build --locked --quiet --out build/wheel
 	@touch $@
 
-$(STAMPS)/spark35 $(STAMPS)/spark4 $(STAMPS)/engines $(STAMPS)/dbt: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
+$(STAMPS)/spark35 $(STAMPS)/spark4 $(STAMPS)/engines $(STAMPS)/dbt $(STAMPS)/kerberos: $(STAMPS)/%: requirements/%.txt $(STAMPS)/wheel
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python $(PIP) --require-hashes --requirement requirements/$*.txt
 	.venv-$*/bin/python $(PIP) --no-deps --force-reinstall build/wheel/*.whl
 	@touch $@
+
+# The headers to compile gssapi with, and a KDC: the system's packages have them.
+.PHONY: kerberos-programs
+$(STAMPS)/kerberos: | kerberos-programs
+kerberos-programs:
+	@for program in krb5-config kinit krb5kdc kadmin.local; do \
+	  PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null || \
+	    { echo "make test-kerberos: no program $$program; try: apt-get install krb5-kdc krb5-admin-server krb5-user libkrb5-dev" >&2; exit 1; }; \
+	done
 
 $(STAMPS)/wheel-tools: requirements/wheel.txt
 	$(PYTHON) -m venv .venv-wheel

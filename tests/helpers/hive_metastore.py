@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers.java_server import JavaServer, free_port, pyspark_jars
@@ -30,17 +32,34 @@ def new_keystore(folder: Path, name: str, san: str) -> tuple[Path, Path]:
     return keystore, certificate
 
 
+@dataclass(frozen=True)
+class ServerKerberos:
+    """The identity of a metastore, and how it protects its connections."""
+
+    krb5_conf: Path
+    principal: str
+    keytab: Path
+    protection: str
+    """`authentication`, `integrity` or `privacy`; several with commas."""
+
+
 class HiveMetastore:
     """The metastore's process. `close` ends it, `start` begins another one on what it kept."""
 
     def __init__(
-        self, folder: Path, timeout_s: int = TIMEOUT_S, keystore: Path | None = None
+        self,
+        folder: Path,
+        timeout_s: int = TIMEOUT_S,
+        keystore: Path | None = None,
+        kerberos: ServerKerberos | None = None,
     ) -> None:
         """folder: a new one for what it keeps. timeout_s: after which a lock ends by itself.
 
         keystore: of `new_keystore`, for connections with TLS only.
+        kerberos: for connections with Kerberos only.
         """
         self._folder = folder
+        self._kerberos = kerberos
         self.port = free_port()
         settings = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/db;create=true",
@@ -62,11 +81,18 @@ class HiveMetastore:
                 "hive.metastore.keystore.path": str(keystore),
                 "hive.metastore.keystore.password": _PASSWORD,
             }
-        properties = "".join(
-            f"<property><name>{name}</name><value>{value}</value></property>\n"
-            for name, value in settings.items()
-        )
-        (folder / "hive-site.xml").write_text(f"<configuration>\n{properties}</configuration>\n")
+        if kerberos is not None:
+            settings |= {
+                "hive.metastore.sasl.enabled": "true",
+                "hive.metastore.kerberos.principal": kerberos.principal,
+                "hive.metastore.kerberos.keytab.file": str(kerberos.keytab),
+            }
+            hadoop = {
+                "hadoop.security.authentication": "kerberos",
+                "hadoop.rpc.protection": kerberos.protection,
+            }
+            _write_settings(folder / "core-site.xml", hadoop)
+        _write_settings(folder / "hive-site.xml", settings)
         self.start()
 
     @property
@@ -76,12 +102,14 @@ class HiveMetastore:
 
     def start(self) -> None:
         """Begins the process."""
-        folders = (f"-Dhive.log.dir={self._folder}", f"-Dderby.system.home={self._folder}")
+        options = [f"-Dhive.log.dir={self._folder}", f"-Dderby.system.home={self._folder}"]
+        if self._kerberos is not None:
+            options.append(f"-Djava.security.krb5.conf={self._kerberos.krb5_conf}")
         self._server = JavaServer(
             self._folder,
             self.port,
             f"{self._folder}:{pyspark_jars()}",
-            *folders,
+            *options,
             str(_MAIN),
             "-p",
             str(self.port),
@@ -90,3 +118,11 @@ class HiveMetastore:
     def close(self) -> None:
         """Kills the server, as a failure of its machine would."""
         self._server.close()
+
+
+def _write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    properties = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>\n"
+        for name, value in settings.items()
+    )
+    file.write_text(f"<configuration>\n{properties}</configuration>\n")

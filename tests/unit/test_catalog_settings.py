@@ -76,8 +76,10 @@ def test_environment_adds_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPa
         ('[catalog.prod]\ntype = "hive"\nuris = "x"\nssl = true\n', "Did you mean 'tls'"),
         (
             '[catalog.prod]\ntype = "hive"\nuris = "x"\nprincipal = "hive/_HOST@LAKE"\n',
-            "Kerberos is not supported",
+            "Did you mean 'kerberos_principal'",
         ),
+        ('[catalog.prod]\ntype = "hive"\nuris = "x"\nauth = "x"\n', "Did you mean 'kerberos'"),
+        ('[catalog.prod]\ntype = "hive"\nuris = "x"\nkeytab = "x"\n', "KRB5_CLIENT_KTNAME"),
         ('[catalog.prod]\nuris = "x"\n', "has no type"),
         ('[catalog.prod]\ntype = "unity"\n', "pyhudi has the types hive and glue"),
         ('[catalog.prod]\ntype = "hive"\nuris = 1\n', "uris of the catalog 'prod' is not text"),

@@ -1,8 +1,12 @@
-"""TLS of a Hive metastore's client, on a Thrift server of this process that speaks TLS."""
+"""TLS and Kerberos of a Hive metastore's client, on a Thrift server of this process.
+
+`make test-kerberos` has the tests with a KDC.
+"""
 
 from __future__ import annotations
 
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -124,7 +128,7 @@ def test_server_asks_for_certificate_of_client(
 
 def test_tls_on_one_side_has_hint(authority: Authority, new_metastore: NewMetastore) -> None:
     encrypted, plain = new_metastore(server_context(authority)), new_metastore(None)
-    with pytest.raises(StorageError, match="tls = true"):
+    with pytest.raises(StorageError, match=r"tls = true .* kerberos = true"):
         HiveCatalog(encrypted.uri).list_databases()
     with pytest.raises(StorageError, match=r"TLS failed: .*\nHint: Check whether the server"):
         HiveCatalog(plain.uri, tls=True, ca_file=str(authority.file)).list_databases()
@@ -142,3 +146,25 @@ def test_wrong_tls_files_are_refused(authority: Authority, tmp_path: Path) -> No
         HiveCatalog(tls=True, client_key=missing)
     with pytest.raises(ConfigError, match="is set without tls"):
         HiveCatalog(ca_file=str(authority.file))
+
+
+@pytest.mark.parametrize(
+    "principal", ["", "hive/", "hive@LAKE", "hive/_HOST@", "a/b/c@LAKE", "a b"]
+)
+def test_wrong_principal_is_refused(principal: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not the principal of a server\nHint: .*hive/_HOST@"):
+        HiveCatalog(kerberos=True, kerberos_principal=principal)
+
+
+def test_principal_without_kerberos_is_refused() -> None:
+    with pytest.raises(ConfigError, match="kerberos_principal is set without kerberos"):
+        HiveCatalog(kerberos_principal="hive/_HOST@LAKE")
+
+
+def test_kerberos_names_its_extra(
+    new_metastore: NewMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    server = new_metastore(None)
+    with pytest.raises(ConfigError, match=r"pip install 'pyhudi\[kerberos\]'"):
+        HiveCatalog(server.uri, kerberos=True).list_databases()

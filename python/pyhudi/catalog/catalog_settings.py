@@ -28,6 +28,8 @@ _KEYS: dict[str, dict[str, type]] = {
         "client_certificate": str,
         "client_key": str,
         "check_hostname": bool,
+        "kerberos": bool,
+        "kerberos_principal": str,
     },
     "glue": {"region": str, "endpoint_url": str},
 }
@@ -43,8 +45,12 @@ _SYNONYMS = {
     "tls": ("ssl", "use_ssl", "use_tls"),
     "ca_file": ("ca", "cafile", "ca_cert", "truststore"),
     "client_certificate": ("cert", "certificate", "client_cert", "keystore"),
+    "kerberos": ("auth", "auth_mechanism", "gssapi", "kerberos_authentication", "sasl"),
+    "kerberos_principal": ("kerberos_service_name", "principal", "service_principal"),
 }
-_KERBEROS = ("kerberos", "kerberos_principal", "principal", "keytab", "sasl", "auth")
+_KEYTAB_HINT = (
+    "Name the file of the client's keytab in the environment variable KRB5_CLIENT_KTNAME."
+)
 _FLAGS = {"true": True, "false": False}
 
 
@@ -82,6 +88,8 @@ class CatalogSettings:
                 client_certificate=properties.get("client_certificate"),
                 client_key=properties.get("client_key"),
                 check_hostname=_FLAGS[properties.get("check_hostname", "true")],
+                kerberos=_FLAGS[properties.get("kerberos", "false")],
+                kerberos_principal=properties.get("kerberos_principal", "hive"),
             )
         from pyhudi.catalog.glue import GlueCatalog  # noqa: PLC0415 - an extra
 
@@ -163,8 +171,8 @@ def _check_entry(name: str, key: str, value: object, known: Mapping[str, type]) 
         hint = did_you_mean(key, sorted(known), synonyms=_SYNONYMS)
         if other is not None:
             hint = f"It belongs to the type {other}."
-        if key in _KERBEROS:
-            hint = "Kerberos is not supported; a Hive metastore may use TLS (tls = true)."
+        if "keytab" in key:
+            hint = _KEYTAB_HINT
         raise ConfigError(f"the catalog {name!r} has the unknown key {key!r}", hint=hint)
     if known[key] is bool:
         # Environment variables are text.

@@ -1,4 +1,4 @@
-"""A Hive metastore as a catalog, through Thrift, without Kerberos.
+"""A Hive metastore as a catalog, through Thrift.
 
 Source: `HMSDDLExecutor` and `HoodieHiveSyncClient` (Hudi 1.2.0).
 """
@@ -6,7 +6,8 @@ Source: `HMSDDLExecutor` and `HoodieHiveSyncClient` (Hudi 1.2.0).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any
 
@@ -14,7 +15,8 @@ from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
 from pyhudi.errors import ConfigError
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_client import HiveClient, TlsSettings, hive_types, user_name
+from pyhudi.txn.locks.hive_client import HiveClient, TlsSettings, hive_types
+from pyhudi.txn.locks.hive_kerberos import KerberosSettings
 
 _ALL = -1
 _TABLES_PER_CALL = 300
@@ -32,27 +34,42 @@ class HiveCatalog:
         client_certificate: str | None = None,
         client_key: str | None = None,
         check_hostname: bool = True,
+        kerberos: bool = False,
+        kerberos_principal: str = "hive",
     ) -> None:
         """Prepare a catalog; it connects on the first call.
 
         Args:
             uris: `thrift://host:port` of the servers of one metastore, separated by commas.
-            tls: whether the connection uses TLS. The other arguments need it.
+            tls: whether the connection uses TLS. The four arguments that follow need it.
             ca_file: PEM file of the authorities whose certificates are accepted; by default those
                 of the system.
             client_certificate: PEM file with the certificate of the client, if the server asks for
                 one, and with its key, unless `client_key` has it.
             client_key: PEM file with the key, which must not be encrypted.
             check_hostname: whether the certificate must have the host in `uris`.
+            kerberos: whether the connection uses Kerberos, with the ticket of the process. Needs
+                `pip install pyhudi[kerberos]`.
+            kerberos_principal: principal of the metastore, such as `hive/_HOST@REALM`; `_HOST` is
+                the host in `uris`. A name without host is a service on that host.
 
         Raises:
             ConfigError: an argument is wrong, or a file cannot be used.
         """
         self.uris = uris
-        settings = TlsSettings(ca_file, client_certificate, client_key, check_hostname)
-        if not tls and settings != TlsSettings():
+        tls_settings = TlsSettings(ca_file, client_certificate, client_key, check_hostname)
+        if not tls and tls_settings != TlsSettings():
             raise ConfigError("a setting of TLS is set without tls", hint="Set tls to true, too.")
-        self._client = HiveClient(uris, "the metastore's uris", settings if tls else None)
+        kerberos_settings = KerberosSettings(kerberos_principal)
+        if not kerberos and kerberos_settings != KerberosSettings():
+            msg = "kerberos_principal is set without kerberos"
+            raise ConfigError(msg, hint="Set kerberos to true, too.")
+        self._client = HiveClient(
+            uris,
+            "the metastore's uris",
+            tls_settings if tls else None,
+            kerberos_settings if kerberos else None,
+        )
 
     def __repr__(self) -> str:
         return f"HiveCatalog({mask_credentials(self.uris)!r})"
@@ -123,7 +140,7 @@ class HiveCatalog:
         new_table = types.Table(
             dbName=database,
             tableName=table.name,
-            owner=user_name(),
+            owner=self._owner(),
             createTime=SystemClock().now_ms() // 1000,
             sd=types.StorageDescriptor(serdeInfo=types.SerDeInfo()),
             tableType="EXTERNAL_TABLE",
@@ -194,18 +211,25 @@ class HiveCatalog:
             )
         return [result[start : start + batch] for start in range(0, len(result), batch)]
 
+    def _owner(self) -> str:
+        with self._storage_errors():
+            return self._client.user_name()
+
     def _call(self, name: str, *arguments: Any) -> Any:
-        try:
+        with self._storage_errors():
             return self._client.call(name, *arguments, retry=name.startswith("get_"))
-        except self._client.errors as error:
-            raise self._client.storage_error(error) from error
 
     def _or_none(self, name: str, *arguments: Any) -> Any:
         missing = hive_types().NoSuchObjectException
-        try:
+        with self._storage_errors(), suppress(missing):
             return self._client.call(name, *arguments, retry=name.startswith("get_"))
-        except missing:
-            return None
+        return None
+
+    @contextmanager
+    def _storage_errors(self) -> Iterator[None]:
+        """Raise errors of the connection and of the metastore as `StorageError`."""
+        try:
+            yield
         except self._client.errors as error:
             raise self._client.storage_error(error) from error
 

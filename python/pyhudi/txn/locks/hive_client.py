@@ -1,4 +1,4 @@
-"""A Thrift connection to a Hive metastore, for the lock and the catalog. No Kerberos."""
+"""A Thrift connection to a Hive metastore, for the lock and the catalog."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.options import mask_credentials
+from pyhudi.txn.locks.hive_kerberos import KerberosError, KerberosSettings
 from pyhudi.txn.locks.optional_imports import extra
 
 _PORT = 9083
@@ -70,16 +71,25 @@ def _file_error(setting: str, path: str | None, error: OSError) -> ConfigError:
 class HiveClient:
     """One connection, opened on first use. Threads may share it."""
 
-    def __init__(self, uris: str, named_by: str = "uris", tls: TlsSettings | None = None) -> None:
+    def __init__(
+        self,
+        uris: str,
+        named_by: str = "uris",
+        tls: TlsSettings | None = None,
+        kerberos: KerberosSettings | None = None,
+    ) -> None:
         """uris: `thrift://host:port` of the servers of one metastore, separated by commas.
 
         named_by: the option or argument that contains them, for the error about an invalid one.
         tls: None for a connection without TLS.
+        kerberos: None for a connection without Kerberos.
         """
         self._client: Any = None
+        self._connection: Any = None
         self._transport: Any = None
         self._uris = mask_credentials(uris)
         self._tls = None if tls is None else tls.context()
+        self._kerberos = kerberos
         self._call_lock = threading.Lock()
         self._servers = [_server(uri, named_by) for uri in uris.split(",")]
 
@@ -102,6 +112,16 @@ class HiveClient:
                     raise
             return self._send(name, arguments)
 
+    def user_name(self) -> str:
+        """Return the user of the ticket; without Kerberos that of the operating system."""
+        if self._kerberos is None:
+            return user_name()
+        with self._call_lock:
+            if self._client is None:
+                self._connect()
+            name: str = self._connection.user
+            return name
+
     def storage_error(self, error: Exception) -> StorageError:
         """Return the error for users, with a hint if the reason may be the connection's type."""
         hint = ""
@@ -117,6 +137,8 @@ class HiveClient:
         elif isinstance(error, ssl.SSLError):
             message = f"TLS failed: {error.reason or error}"
             hint = "Check whether the server uses TLS, and whether it needs a client_certificate."
+        elif isinstance(error, KerberosError):
+            message, hint = f"Kerberos failed: {error}", error.hint
         else:
             message = error_message(error)
             # Also of a server with TLS, whose alert Thrift takes for the length of a response.
@@ -125,10 +147,11 @@ class HiveClient:
                 transport.NOT_OPEN,
                 transport.TIMED_OUT,
             )
-            if is_cut and self._tls is None:
+            if is_cut and self._kerberos is None:
+                tls = "tls = true if the server uses TLS, and " if self._tls is None else ""
                 hint = (
-                    "Set tls = true in the catalog's configuration if the server uses TLS, which "
-                    "the lock does not support. Kerberos is not supported."
+                    f"Set {tls}kerberos = true if it uses Kerberos, in the catalog's "
+                    "configuration. The lock supports neither."
                 )
         return StorageError(f"Hive metastore at {self._uris}: {message}", hint=hint)
 
@@ -162,27 +185,26 @@ class HiveClient:
         for number, (host, port) in enumerate(self._servers, 1):
             to = sockets.TSocket(host, port)
             to.setTimeout(_TIMEOUT_MS)
-            transport = transports.TBufferedTransport(to)
             try:
-                transport.open()
-                if self._tls is not None:
-                    _start_tls(self._tls, to, host)
-            except transports.TTransportException:
+                self._connection = self._open(to, host)
+            except (transports.TTransportException, KerberosError):
                 if number == len(self._servers):
                     raise
                 continue
-            self._transport = transport
+            self._transport = transport = transports.TBufferedTransport(self._connection)
             self._client = service.Client(protocols.TBinaryProtocol(transport))
             return
 
-
-def _start_tls(context: ssl.SSLContext, connected: Any, host: str) -> None:
-    """Start TLS on a connected socket of Thrift."""
-    try:
-        connected.setHandle(context.wrap_socket(connected.handle, server_hostname=host))
-    except BaseException:
-        connected.close()
-        raise
+    def _open(self, to: Any, host: str) -> Any:
+        """Connect a socket of Thrift; return the transport on it that the settings ask for."""
+        to.open()
+        try:
+            if self._tls is not None:
+                to.setHandle(self._tls.wrap_socket(to.handle, server_hostname=host))
+            return to if self._kerberos is None else self._kerberos.connect(to, host)
+        except BaseException:
+            to.close()
+            raise
 
 
 def error_message(error: Exception) -> str:
