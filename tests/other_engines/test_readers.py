@@ -19,7 +19,6 @@ def test_daft_reads_as_predicted(
     axes: str, version: int, kind: Any, history: History, tmp_path: Path
 ) -> None:
     daft = pytest.importorskip("daft")
-    pytest.importorskip("sortedcontainers")
     table = write(tmp_path / "t", axes, version, kind, history)
     try:
         read = daft.read_hudi(table.uri).to_arrow()

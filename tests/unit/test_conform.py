@@ -50,13 +50,18 @@ def test_columns_are_matched_by_name_and_cast() -> None:
     }
 
 
+READS_VIEWS = pytest.mark.skipif(
+    pa.__version__.startswith("17."), reason="pyarrow 17 does not convert strings of polars"
+)
+
+
 @pytest.mark.parametrize(
     "data",
     [
         ROWS,
         ROWS.to_batches()[0],
         ROWS.to_reader(),
-        pl.from_arrow(ROWS),
+        pytest.param(pl.from_arrow(ROWS), marks=READS_VIEWS),
         ROWS.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
     ],
     ids=["table", "batch", "reader", "polars", "pandas"],

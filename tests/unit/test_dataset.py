@@ -338,6 +338,9 @@ def test_duckdb_reads_what_a_query_needs(table: pyhudi.HudiTable, engine: Record
         assert connection.sql(joined).fetchall() == [(11,)]
 
 
+@pytest.mark.skipif(
+    duckdb.__version__.startswith("1."), reason="DuckDB 1 passes no IN lists to a dataset"
+)
 def test_rows_that_cannot_match_stay_in_the_core(
     table: pyhudi.HudiTable, engine: RecordingEngine
 ) -> None:

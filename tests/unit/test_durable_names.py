@@ -74,7 +74,7 @@ def test_files_of_each_commit_were_synced(
         key="id",
         partition_by=partition_by,
         type=kind,  # type: ignore[arg-type]
-        version=version,  # type: ignore[arg-type]
+        version=version,
         options={**SERVICES, "hoodie.table.cdc.enabled": "true"} if kind == "cow" else SERVICES,
     )
     for value in range(2, 8):

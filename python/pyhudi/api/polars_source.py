@@ -25,8 +25,9 @@ from pyhudi.schema.predicates import Where
 if TYPE_CHECKING:
     from pyhudi.api.scan import Scan
 
-_MIN_RELEASE = (1, 22)
-"""Earlier releases lose filters that they cannot push down, so that queries return other rows."""
+_MIN_RELEASE = (1, 35)
+"""Earlier releases refuse filters of decimals; those before 1.22 lose filters that they cannot push
+down, so that queries return other rows."""
 
 
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
@@ -53,8 +54,8 @@ def check_release(version: str) -> None:
     """Raise `ConfigError` for a polars release that returns wrong rows."""
     if tuple(int(part) for part in version.split(".")[:2]) < _MIN_RELEASE:
         raise ConfigError(
-            f"polars {version} loses filters of lazy queries over this source",
-            hint="Use polars 1.22 or later, or to_polars().",
+            f"polars {version} loses filters of lazy queries over this source, or refuses them",
+            hint="Use polars 1.35 or later, or to_polars().",
         )
 
 

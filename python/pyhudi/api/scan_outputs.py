@@ -40,14 +40,14 @@ class ScanOutputs(Outputs):
         """Return the rows as a polars LazyFrame.
 
         Each query on it reads again: only the columns that it needs, no file or row group that its
-        filters exclude, and no more rows than it uses. Needs the extra `polars`, 1.22 or later.
+        filters exclude, and no more rows than it uses. Needs the extra `polars`.
 
         Returns:
             The LazyFrame. While it is collected, polars passes errors on unchanged; older releases
             raise a `ComputeError` with their text.
 
         Raises:
-            ConfigError: polars is not installed, or older than 1.22.
+            ConfigError: polars is not installed, or older than 1.35.
         """
         require_extra("polars")
         from pyhudi.api.polars_source import lazy_frame  # noqa: PLC0415 - an extra

@@ -145,7 +145,11 @@ def _plain_array(array: pa.Array[Any], path: str) -> pa.Array[Any]:
         return _around(array, plain, _plain_array(array.values, path), own_buffers=2)
     if pa.types.is_list_view(data_type) or pa.types.is_large_list_view(data_type):
         return _plain_array(_list_of_view(array), path)
-    return array.cast(plain)
+    try:
+        return array.cast(plain)
+    except pa.ArrowNotImplementedError as error:
+        msg = f"pyarrow {pa.__version__} cannot read column {path!r}, which is {data_type}"
+        raise SchemaMismatch(msg, hint="Use pyarrow 18 or later.") from error
 
 
 def _check_size(array: pa.Array[Any], path: str) -> None:
