@@ -36,7 +36,7 @@ HEAD_COMMIT ?= HEAD
 PYTEST_ARGS ?=
 # Each process has Apache Hudi and its like for itself, some 2 GB.
 TEST_PROCESSES ?= 2
-PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka
+PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka and not polaris
 MODEL_EXAMPLES ?= 5000
 MACHINE_EXAMPLES ?= 500
 PROPERTY_CASES ?= 5000
@@ -114,7 +114,7 @@ test-all: test-parts ## all tests but HDFS
 test-parts: lint test-rust stubs test-python test-s3 test-spark test-jvm
 
 .PHONY: test-fast
-test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka and not slow
+test-fast: PYTHON_TESTS := not jvm and not s3 and not hdfs and not kafka and not polaris and not slow
 test-fast: lint test-rust stubs test-python ## tests that need neither a JVM nor a cloud server, without the slow ones
 	@echo "make test-fast: all passed"
 
@@ -160,6 +160,10 @@ test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## 
 test-kafka: $(STAMPS)/native $(STAMPS)/kafka ## ingestion from a local Kafka broker
 	$(BIN)/python -m pytest -q -m kafka tests/kafka $(PYTEST_ARGS)
 
+.PHONY: test-polaris
+test-polaris: $(STAMPS)/native $(STAMPS)/polaris ## tables by name in a local Apache Polaris; compiled from PYHUDI_POLARIS_SOURCE, with Java 21 in JAVA_HOME
+	$(BIN)/python -m pytest -q -m polaris tests/polaris $(PYTEST_ARGS)
+
 .PHONY: test-model-long
 test-model-long: $(STAMPS)/native ## merging compared with the slow model, over MODEL_EXAMPLES (5000) new histories
 	PYHUDI_MODEL_EXAMPLES=$(MODEL_EXAMPLES) $(BIN)/python -m pytest -q --timeout 0 \
@@ -195,7 +199,7 @@ test-jvm-pairs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS
 
 .PHONY: test-every-setting
 test-every-setting: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/java-client $(STAMPS)/s3 $(STAMPS)/s3a $(STAMPS)/clouds $(STAMPS)/hdfs $(STAMPS)/kafka ## the full cross of settings, of which other targets test pairs
-	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal $(PYTEST_ARGS)
+	PYHUDI_EVERY_SETTING=1 $(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not polaris" $(PYTEST_ARGS)
 
 .PHONY: test-spark
 test-spark: test-spark35 test-spark4 ## Spark tests: the engine contract on PySpark 3.5, all tests on 4.x
@@ -443,6 +447,9 @@ hdfs: $(STAMPS)/hdfs ## HDFS for the tests, by mvn (PYHUDI_HDFS_HOME)
 .PHONY: kafka
 kafka: $(STAMPS)/kafka ## a Kafka broker for the tests, by mvn (PYHUDI_KAFKA_HOME)
 
+.PHONY: polaris
+polaris: $(STAMPS)/polaris ## Apache Polaris for the tests, by mvn from its sources (PYHUDI_POLARIS_HOME)
+
 .PHONY: clean
 clean: ## removes what was built; environments and the oracle stay
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache python/pyhudi/_native*.so
@@ -543,6 +550,10 @@ $(STAMPS)/clouds:
 .PHONY: $(STAMPS)/kafka
 $(STAMPS)/kafka:
 	tests/helpers/kafka/setup.sh
+
+.PHONY: $(STAMPS)/polaris
+$(STAMPS)/polaris:
+	tests/helpers/polaris/setup.sh
 
 .PHONY: $(STAMPS)/hdfs
 $(STAMPS)/hdfs:

@@ -12,7 +12,7 @@ from tests.helpers.tables import unpack
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
-ELSEWHERE = ("spark", "bucket", "hdfs", "engine", "dbt", "broker")
+ELSEWHERE = ("spark", "bucket", "hdfs", "engine", "dbt", "broker", "polaris")
 LINK = re.compile(r"\]\((?!https?://|#)(?P<path>[^)#\s]+)")
 
 

@@ -27,12 +27,14 @@ def pyspark_jars() -> str:
 class JavaServer:
     """The server's process, from its answering on the port to `close`."""
 
-    def __init__(self, folder: Path, port: int, classes: str, *command: str) -> None:
-        """folder: of its log. classes: the class path."""
+    def __init__(
+        self, folder: Path, port: int, classes: str, *command: str, java: str = "java"
+    ) -> None:
+        """folder: of its log. classes: the class path. java: the program."""
         self._port = port
         self._log = (folder / "server.log").open("ab")
         self._process = subprocess.Popen(
-            ["java", "-Xmx256m", "-cp", classes, *command],
+            [java, "-Xmx256m", "-cp", classes, *command],
             stdout=self._log,
             stderr=subprocess.STDOUT,
             cwd=folder,

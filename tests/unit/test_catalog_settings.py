@@ -81,7 +81,7 @@ def test_environment_adds_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPa
         ('[catalog.prod]\ntype = "hive"\nuris = "x"\nauth = "x"\n', "Did you mean 'kerberos'"),
         ('[catalog.prod]\ntype = "hive"\nuris = "x"\nkeytab = "x"\n', "KRB5_CLIENT_KTNAME"),
         ('[catalog.prod]\nuris = "x"\n', "has no type"),
-        ('[catalog.prod]\ntype = "unity"\n', "pyhudi has the types hive and glue"),
+        ('[catalog.prod]\ntype = "nessie"\n', "pyhudi has the types hive, glue, polaris"),
         ('[catalog.prod]\ntype = "hive"\nuris = 1\n', "uris of the catalog 'prod' is not text"),
         ('[catalog.Prod]\ntype = "hive"\n', "cannot be a catalog's name"),
         ('[catalog]\nprod = "hive"\n', "catalog.prod is not a section"),

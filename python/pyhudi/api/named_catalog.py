@@ -102,8 +102,8 @@ class NamedCatalog:
         Args:
             database: its name.
             location: where its new tables are created: a directory for each; by default where the
-                Hive metastore has its warehouse. In Glue a database without location has no new
-                tables.
+                Hive metastore or Polaris has its warehouse. In Glue a database without location
+                has no new tables.
 
         Raises:
             ConfigError: the name is empty.
@@ -235,7 +235,8 @@ class NamedCatalog:
 
         Raises:
             TableNotFound: the catalog has no Hudi table of this name.
-            ConfigError: the new name is in use, or in another database.
+            ConfigError: the new name is in use, or in another database, or the catalog is Apache
+                Polaris, which cannot rename tables.
             StorageError: the catalog fails.
         """
         self._table(name).rename(self._table(new_name))

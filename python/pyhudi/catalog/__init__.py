@@ -1,8 +1,8 @@
-"""Catalogs: tables by name in a Hive metastore or AWS Glue, updated as Hudi's sync does.
+"""Catalogs: tables by name in a Hive metastore, AWS Glue or Apache Polaris.
 
-`protocol` defines a catalog, `hive` and `glue` implement it; `registration` defines an entry of a
-table, and `table_sync` updates the entry and its partitions. `config_file` finds configured
-catalogs, and `named_table` is a table by its name in one.
+`protocol` defines a catalog; `hive`, `glue` and `polaris` implement it. `registration` defines an
+entry of a table, and `table_sync` updates the entry and its partitions, as Hudi's sync does.
+`config_file` finds configured catalogs, and `named_table` is a table by its name in one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pyhudi.lazy_names import lazy_names
 if TYPE_CHECKING:
     from pyhudi.catalog.glue import GlueCatalog
     from pyhudi.catalog.hive import HiveCatalog
+    from pyhudi.catalog.polaris import PolarisCatalog
     from pyhudi.catalog.protocol import (
         Catalog,
         CatalogPartition,
@@ -31,6 +32,7 @@ __all__ = [
     "GlueCatalog",
     "HiveCatalog",
     "NamespaceCatalog",
+    "PolarisCatalog",
     "SyncResult",
 ]
 
@@ -42,6 +44,7 @@ _MODULES = {
     "GlueCatalog": "glue",
     "HiveCatalog": "hive",
     "NamespaceCatalog": "protocol",
+    "PolarisCatalog": "polaris",
     "SyncResult": "table_sync",
 }
 

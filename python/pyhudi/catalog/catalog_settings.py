@@ -32,12 +32,40 @@ _KEYS: dict[str, dict[str, type]] = {
         "kerberos_principal": str,
     },
     "glue": {"region": str, "endpoint_url": str},
+    "polaris": {
+        "uri": str,
+        "warehouse": str,
+        "credential": str,
+        "token": str,
+        "scope": str,
+        "realm": str,
+        "ca_file": str,
+    },
 }
 """Keys of each type of catalog, with the types of their values."""
-_REQUIRED = {"hive": ("uris",), "glue": ()}
+_REQUIRED: dict[str, tuple[str, ...]] = {
+    "hive": ("uris",),
+    "glue": (),
+    "polaris": ("uri", "warehouse"),
+}
+_SECRETS = ("credential", "token")
+_REFUSED = {
+    "unity": (
+        "Unity Catalog has no data source format for Hudi tables: as another format, readers would "
+        "also read rows that were replaced or deleted."
+    ),
+    "gravitino": (
+        "Apache Gravitino registers no Hudi tables. Its Hudi catalog shows those of a Hive "
+        "metastore: use that one, with the type hive."
+    ),
+}
+"""Catalogs that cannot store a Hudi table, and why."""
 _COMMON: dict[str, type] = {"type": str, "storage_options": dict, "options": dict}
 _SYNONYMS = {
     "uris": ("uri", "url", "host", "thrift"),
+    "uri": ("url", "uris", "host", "server"),
+    "warehouse": ("catalog", "catalog_name", "prefix"),
+    "credential": ("credentials", "client_id", "client_secret"),
     "region": ("region_name", "aws_region"),
     "endpoint_url": ("endpoint",),
     "type": ("catalog_type", "kind"),
@@ -63,7 +91,7 @@ class CatalogSettings:
     """The settings of one catalog. The representation has no value that may be a secret."""
 
     name: str
-    type: Literal["hive", "glue"]
+    type: Literal["hive", "glue", "polaris"]
     properties: Mapping[str, str] = field(repr=False)
     """Settings of the connection."""
     storage_options: Mapping[str, str] = field(default_factory=StorageOptions)
@@ -71,8 +99,16 @@ class CatalogSettings:
     options: Mapping[str, object] = field(default_factory=dict, repr=False)
     """`hoodie.…` options of each handle."""
 
+    @property
+    def displayed_properties(self) -> dict[str, str]:
+        """Settings of the connection, without secrets."""
+        return {name: each for name, each in self.properties.items() if name not in _SECRETS}
+
     def to_json(self) -> str:
-        """Return the name and the connection as text, without the access to the storage."""
+        """Return the name and the connection as text, without the access to the storage.
+
+        The text has the secrets of the connection: it is not for people.
+        """
         return json.dumps({"name": self.name, "type": self.type, **self.properties})
 
     def connect(self, sync: SyncOptions | None = None) -> NamespaceCatalog:
@@ -90,6 +126,19 @@ class CatalogSettings:
                 check_hostname=_FLAGS[properties.get("check_hostname", "true")],
                 kerberos=_FLAGS[properties.get("kerberos", "false")],
                 kerberos_principal=properties.get("kerberos_principal", "hive"),
+            )
+        if self.type == "polaris":
+            from pyhudi.catalog.polaris import ALL_ROLES, PolarisCatalog  # noqa: PLC0415 - few have it
+
+            properties = self.properties
+            return PolarisCatalog(
+                properties["uri"],
+                properties["warehouse"],
+                credential=properties.get("credential"),
+                token=properties.get("token"),
+                scope=properties.get("scope", ALL_ROLES),
+                realm=properties.get("realm"),
+                ca_file=properties.get("ca_file"),
             )
         from pyhudi.catalog.glue import GlueCatalog  # noqa: PLC0415 - an extra
 
@@ -138,12 +187,13 @@ def catalog_error(name: str, configured: list[str]) -> UnknownCatalog:
 
 def _check(name: str, entries: Mapping[str, object]) -> CatalogSettings:
     catalog_type = entries.get("type")
-    if catalog_type not in ("hive", "glue"):
+    if catalog_type not in ("hive", "glue", "polaris"):
         if "type" not in entries:
             msg = f"the catalog {name!r} has no type"
-            raise ConfigError(msg, hint=f"Set type to {' or '.join(_KEYS)}.")
+            raise ConfigError(msg, hint=f"Set type to one of {', '.join(_KEYS)}.")
         msg = f"the catalog {name!r} has the type {catalog_type!r}"
-        raise ConfigError(msg, hint=f"pyhudi has the types {' and '.join(_KEYS)}.")
+        hint = f"pyhudi has the types {', '.join(_KEYS)}."
+        raise ConfigError(msg, hint=_REFUSED.get(str(catalog_type), hint))
     known = {**_COMMON, **_KEYS[catalog_type]}
     for key, value in entries.items():
         _check_entry(name, key, value, known)
@@ -169,7 +219,7 @@ def _check_entry(name: str, key: str, value: object, known: Mapping[str, type]) 
     if key not in known:
         other = next((each for each, keys in _KEYS.items() if key in keys), None)
         hint = did_you_mean(key, sorted(known), synonyms=_SYNONYMS)
-        if other is not None:
+        if other is not None and not hint:
             hint = f"It belongs to the type {other}."
         if "keytab" in key:
             hint = _KEYTAB_HINT
@@ -182,7 +232,7 @@ def _check_entry(name: str, key: str, value: object, known: Mapping[str, type]) 
     if not isinstance(value, known[key]):
         expected = "text" if known[key] is str else "a table of names and values"
         raise ConfigError(f"{key} of the catalog {name!r} is not {expected}")
-    if key in ("uris", "endpoint_url") and mask_credentials(str(value)) != value:
+    if key in ("uris", "uri", "endpoint_url") and mask_credentials(str(value)) != value:
         raise ConfigError(f"{key} of the catalog {name!r} contains credentials")
 
 

@@ -45,7 +45,11 @@ class CatalogPartition:
 
 @runtime_checkable
 class Catalog(Protocol):
-    """A store of tables by name. Each method raises `StorageError` if the catalog fails."""
+    """A store of tables by name. Each method raises `StorageError` if the catalog fails.
+
+    A class whose entries are only names and locations has the attribute `stores_columns = False`: a
+    sync then creates and reads entries, and changes none.
+    """
 
     def location_of(self, uri: str) -> str:
         """Return a table's location for this catalog's readers."""

@@ -17,9 +17,11 @@ from pyhudi.catalog.protocol import Catalog, CatalogPartition, CatalogTable, Col
 from pyhudi.catalog.registration import (
     LAST_COMMIT,
     LAST_COMPLETION,
+    PROVIDER,
     Registration,
     add_comments,
     describe_table,
+    is_hudi,
     partition_fields,
     registrations,
 )
@@ -59,8 +61,35 @@ def sync_table(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> 
                 hint="Create it, or set hoodie.datasource.hive_sync.auto_create_database.",
             )
         catalog.create_database(options.database)
+    if not getattr(catalog, "stores_columns", True):
+        return _sync_location(table, catalog, options)
     names = registrations(table, options)
     return sum_results([_Sync(table, catalog, options, name).run() for name in names])
+
+
+def _sync_location(table: TableSnapshot, catalog: Catalog, options: SyncOptions) -> SyncResult:
+    """Register a table in a catalog whose entries have a location and no columns, or check it."""
+    if table.config.is_merge_on_read and (options.strategy == "RO" or options.skip_ro_suffix):
+        raise UnsupportedTableFeature(
+            f"{catalog!r} has no read-optimized views",
+            hint="Leave out hoodie.datasource.hive_sync.table.strategy and skip_ro_suffix.",
+        )
+    name = options.table or table.config.name
+    full = f"{options.database}.{name}"
+    entry = CatalogTable(
+        name=name,
+        location=catalog.location_of(table.storage.uri),
+        columns=(),
+        parameters={**options.table_properties, PROVIDER: "hudi"},
+    )
+    existing = catalog.get_table(options.database, name)
+    if existing is None:
+        catalog.create_table(options.database, entry)
+        return SyncResult((full,), (full,))
+    if not is_hudi(existing):
+        raise ConfigError(f"{full} exists in the catalog and is not a Hudi table")
+    _check_same(existing, entry, options.database)
+    return SyncResult((full,))
 
 
 def sum_results(results: Sequence[SyncResult]) -> SyncResult:

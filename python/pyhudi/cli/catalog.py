@@ -37,7 +37,7 @@ def list_catalogs(call: Call) -> None:
         {
             "catalog": settings.name,
             "type": settings.type,
-            "connection": [f"{name}={value}" for name, value in settings.properties.items()],
+            "connection": [f"{key}={each}" for key, each in settings.displayed_properties.items()],
         }
         for settings in catalogs
     ]
