@@ -246,7 +246,7 @@ test-dependency-versions: $(STAMPS)/native $(STAMPS)/uv ## some fast tests with 
 	done; done
 
 .PHONY: test-kerberos
-test-kerberos: $(STAMPS)/kerberos $(STAMPS)/oracle ## Hive metastores with Kerberos and a local KDC; needs krb5-kdc, krb5-admin-server, krb5-user, libkrb5-dev of Debian
+test-kerberos: $(STAMPS)/kerberos $(STAMPS)/oracle ## Hive metastores with Kerberos and a local KDC; needs krb5-kdc, krb5-admin-server, krb5-user, libkrb5-dev, python3-dev of Debian
 	PATH="$$PATH:/usr/sbin" .venv-kerberos/bin/python -m pytest -q tests/kerberos $(PYTEST_ARGS)
 
 .PHONY: test-machines
@@ -492,7 +492,7 @@ $(STAMPS)/kerberos: | kerberos-programs
 kerberos-programs:
 	@for program in krb5-config kinit krb5kdc kadmin.local; do \
 	  PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null || \
-	    { echo "make test-kerberos: no program $$program; try: apt-get install krb5-kdc krb5-admin-server krb5-user libkrb5-dev" >&2; exit 1; }; \
+	    { echo "make test-kerberos: no program $$program; try: apt-get install krb5-kdc krb5-admin-server krb5-user libkrb5-dev python3-dev" >&2; exit 1; }; \
 	done
 
 $(STAMPS)/wheel-tools: requirements/wheel.txt

@@ -25,6 +25,7 @@ from pyhudi.config.compaction_options import CompactionOptions, LogCompactionOpt
 from pyhudi.config.index_options import IndexOptions
 from pyhudi.config.lock_options import LockOptions
 from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.config.option_parsing import Option, as_tuple, list_options
 from pyhudi.config.options import (
     DELETE_RULE,
@@ -263,6 +264,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "metadata_options": of_groups(MetadataOptions),
     "read_options": of_groups(ReadOptions),
     "catalog_options": of_groups(SyncOptions),
+    "metastore_options": of_groups(MetastoreOptions),
     "clean_options": of_groups(
         ServiceOptions, CleanOptions, ArchiveOptions, HistoryOptions, TtlOptions
     ),

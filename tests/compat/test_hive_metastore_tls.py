@@ -89,3 +89,24 @@ def test_connection_without_tls_has_hint(metastore: TlsMetastore) -> None:
     with pytest.raises(StorageError) as error:
         HiveCatalog(metastore.uris).list_databases()
     assert "tls = true" in error.value.hint
+
+
+def test_lock_and_sync_by_options_over_tls(metastore: TlsMetastore, tmp_path: Path) -> None:
+    lock = "hoodie.write.lock."
+    options = {
+        f"{lock}provider": "HiveMetastoreBasedLockProvider",
+        f"{lock}hivemetastore.uris": metastore.uris,
+        f"{lock}hivemetastore.database": "default",
+        f"{lock}hivemetastore.table": "rides",
+        "hoodie.datasource.meta.sync.enable": True,
+        "hoodie.datasource.hive_sync.metastore.uris": metastore.uris,
+    }
+    tls = {"pyhudi.metastore.tls": True, "pyhudi.metastore.ca_file": str(metastore.certificate)}
+    rows = pa.table({"id": ["a"]})
+    with pytest.raises(StorageError, match=r"pyhudi\.metastore"):
+        pyhudi.create_table(tmp_path / "rides", rows, key="id", options=options)
+    table = pyhudi.create_table(tmp_path / "rides", rows, key="id", options={**options, **tls})
+    assert table.upsert(rows).rows_updated == 1
+    catalog = HiveCatalog(metastore.uris, tls=True, ca_file=str(metastore.certificate))
+    assert catalog.get_table("default", "rides") is not None
+    catalog.close()

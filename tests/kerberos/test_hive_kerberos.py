@@ -17,10 +17,12 @@ import pyhudi
 from pyhudi.catalog import HiveCatalog
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.cli import main
-from pyhudi.errors import StorageError
+from pyhudi.clock import SystemClock
+from pyhudi.config.metastore_options import MetastoreOptions
+from pyhudi.errors import LockTimeout, StorageError
 from pyhudi.txn.locks import hive_client
-from pyhudi.txn.locks.hive_client import HiveClient
-from pyhudi.txn.locks.hive_kerberos import KerberosSettings
+from pyhudi.txn.locks.hive_client import HiveClient, user_name
+from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
 from tests.helpers.certificates import Authority
 from tests.helpers.hive_metastore import HiveMetastore
 from tests.helpers.kerberos import OTHER_SERVICE, REALM, SERVICE, USER, Realm
@@ -145,7 +147,7 @@ def test_commits_sync_with_each_protection(
     capfd.readouterr()
     assert main(["catalog", "tables", "prod.sales", "--json"]) == 0
     assert json.loads(capfd.readouterr().out) == {"table": "trips"}
-    client = HiveClient(uri_of(protected), kerberos=KerberosSettings(SERVICE))
+    client = HiveClient(uri_of(protected), options=MetastoreOptions(kerberos=True))
     assert client.call("get_table", "sales", "trips").owner == USER
     assert client._connection._level == LEVELS[protection]
     client.disconnect()
@@ -168,7 +170,7 @@ def test_long_requests_and_responses(realm: Realm, protected: HiveMetastore) -> 
 
 
 def test_strongest_protection_is_chosen(realm: Realm, metastore: HiveMetastore) -> None:
-    client = HiveClient(uri_of(metastore), kerberos=KerberosSettings())
+    client = HiveClient(uri_of(metastore), options=MetastoreOptions(kerberos=True))
     assert client.call("get_all_databases") == ["default"]
     assert client._connection._level == LEVELS["privacy"]
     client.disconnect()
@@ -308,3 +310,43 @@ def test_tls_below_kerberos(realm: Realm, metastore: HiveMetastore, tmp_path: Pa
     with pytest.raises(StorageError, match=r"Hint: .*TLS"):
         HiveCatalog(f"thrift://127.0.0.1:{proxy.port}", kerberos=True).list_databases()
     proxy.close()
+
+
+def test_lock_and_sync_by_options(
+    realm: Realm, metastore: HiveMetastore, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = pa.table({"id": ["a"]})
+    lock = "hoodie.write.lock."
+    options = {
+        f"{lock}provider": "HiveMetastoreBasedLockProvider",
+        f"{lock}hivemetastore.uris": uri_of(metastore),
+        f"{lock}hivemetastore.database": "default",
+        f"{lock}hivemetastore.table": "trips",
+        "hoodie.datasource.meta.sync.enable": True,
+        "hoodie.datasource.hive_sync.metastore.uris": uri_of(metastore),
+        "pyhudi.metastore.kerberos": True,
+        "pyhudi.metastore.kerberos_principal": f"hive/_HOST@{REALM}",
+    }
+    table = pyhudi.create_table(tmp_path / "trips", rows, key="id", options=options)
+    catalog = HiveCatalog(uri_of(metastore), kerberos=True)
+    assert catalog.get_table("default", "trips") is not None
+    holder = HiveMetastoreLock(
+        uri_of(metastore),
+        "default",
+        "trips",
+        SystemClock(),
+        options=MetastoreOptions(kerberos=True),
+    )
+    assert holder.acquire(10_000)
+    assert holder.read_holder() == f"{user_name()}@{socket.gethostname()}"
+    short_wait = {f"{lock}wait_time_ms": 100, f"{lock}client.num_retries": 0}
+    with pytest.raises(LockTimeout):
+        pyhudi.open_table(table.uri, options={**options, **short_wait}).upsert(rows)
+    holder.release()
+    assert table.upsert(rows).rows_updated == 1
+    command = ["sync", table.uri, "--hive", uri_of(metastore), "--name", "rides"]
+    assert main(command) != 0
+    assert "kerberos = true" in capfd.readouterr().err
+    assert main([*command, "--option", "pyhudi.metastore.kerberos=true"]) == 0
+    assert catalog.get_table("default", "rides") is not None
+    catalog.close()

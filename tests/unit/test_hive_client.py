@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pymetastore.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport.TSocket import TServerSocket, TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
+import pyhudi
 from pyhudi.catalog import HiveCatalog
 from pyhudi.errors import ConfigError, StorageError
 from tests.helpers.certificates import Authority
@@ -144,7 +146,7 @@ def test_wrong_tls_files_are_refused(authority: Authority, tmp_path: Path) -> No
             HiveCatalog(tls=True, client_certificate=file)
     with pytest.raises(ConfigError, match="client_key is set without client_certificate"):
         HiveCatalog(tls=True, client_key=missing)
-    with pytest.raises(ConfigError, match="is set without tls"):
+    with pytest.raises(ConfigError, match="ca_file of the metastore is set without tls"):
         HiveCatalog(ca_file=str(authority.file))
 
 
@@ -157,7 +159,9 @@ def test_wrong_principal_is_refused(principal: str) -> None:
 
 
 def test_principal_without_kerberos_is_refused() -> None:
-    with pytest.raises(ConfigError, match="kerberos_principal is set without kerberos"):
+    with pytest.raises(
+        ConfigError, match="kerberos_principal of the metastore is set without kerberos"
+    ):
         HiveCatalog(kerberos_principal="hive/_HOST@LAKE")
 
 
@@ -168,3 +172,12 @@ def test_kerberos_names_its_extra(
     server = new_metastore(None)
     with pytest.raises(ConfigError, match=r"pip install 'pyhudi\[kerberos\]'"):
         HiveCatalog(server.uri, kerberos=True).list_databases()
+
+
+def test_metastore_option_without_its_switch_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"]})
+    for name, switch in (("ca_file", "tls"), ("kerberos_principal", "kerberos")):
+        with pytest.raises(ConfigError, match=rf"{name} .* is set without {switch}"):
+            pyhudi.create_table(
+                tmp_path / "t", rows, key="id", options={f"pyhudi.metastore.{name}": "x"}
+            )

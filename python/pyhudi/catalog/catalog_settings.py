@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyhudi.catalog.config_file import PREFIX, check_name, find_file, read_catalogs
 from pyhudi.errors import ConfigError
@@ -113,38 +113,22 @@ class CatalogSettings:
 
     def connect(self, sync: SyncOptions | None = None) -> NamespaceCatalog:
         """Return the catalog, which connects on its first use. sync: settings of its sync."""
+        arguments: dict[str, Any] = {
+            key: _FLAGS[value] if _KEYS[self.type][key] is bool else value
+            for key, value in self.properties.items()
+        }
         if self.type == "hive":
             from pyhudi.catalog.hive import HiveCatalog  # noqa: PLC0415 - an extra
 
-            properties = self.properties
-            return HiveCatalog(
-                properties["uris"],
-                tls=_FLAGS[properties.get("tls", "false")],
-                ca_file=properties.get("ca_file"),
-                client_certificate=properties.get("client_certificate"),
-                client_key=properties.get("client_key"),
-                check_hostname=_FLAGS[properties.get("check_hostname", "true")],
-                kerberos=_FLAGS[properties.get("kerberos", "false")],
-                kerberos_principal=properties.get("kerberos_principal", "hive"),
-            )
+            return HiveCatalog(**arguments)
         if self.type == "polaris":
-            from pyhudi.catalog.polaris import ALL_ROLES, PolarisCatalog  # noqa: PLC0415 - few have it
+            from pyhudi.catalog.polaris import PolarisCatalog  # noqa: PLC0415 - few have it
 
-            properties = self.properties
-            return PolarisCatalog(
-                properties["uri"],
-                properties["warehouse"],
-                credential=properties.get("credential"),
-                token=properties.get("token"),
-                scope=properties.get("scope", ALL_ROLES),
-                realm=properties.get("realm"),
-                ca_file=properties.get("ca_file"),
-            )
+            return PolarisCatalog(**arguments)
         from pyhudi.catalog.glue import GlueCatalog  # noqa: PLC0415 - an extra
 
         return GlueCatalog(
-            self.properties.get("region"),
-            endpoint_url=self.properties.get("endpoint_url"),
+            **arguments,
             metadata_listing=sync is not None and sync.metadata_listing,
             skip_archive=sync is None or sync.skip_archive,
         )

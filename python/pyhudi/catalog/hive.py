@@ -13,10 +13,9 @@ from typing import Any
 
 from pyhudi.catalog.protocol import CatalogPartition, CatalogTable, Column
 from pyhudi.clock import SystemClock
-from pyhudi.errors import ConfigError
+from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_client import HiveClient, TlsSettings, hive_types
-from pyhudi.txn.locks.hive_kerberos import KerberosSettings
+from pyhudi.txn.locks.hive_client import HiveClient, hive_types
 
 _ALL = -1
 _TABLES_PER_CALL = 300
@@ -57,19 +56,16 @@ class HiveCatalog:
             ConfigError: an argument is wrong, or a file cannot be used.
         """
         self.uris = uris
-        tls_settings = TlsSettings(ca_file, client_certificate, client_key, check_hostname)
-        if not tls and tls_settings != TlsSettings():
-            raise ConfigError("a setting of TLS is set without tls", hint="Set tls to true, too.")
-        kerberos_settings = KerberosSettings(kerberos_principal)
-        if not kerberos and kerberos_settings != KerberosSettings():
-            msg = "kerberos_principal is set without kerberos"
-            raise ConfigError(msg, hint="Set kerberos to true, too.")
-        self._client = HiveClient(
-            uris,
-            "the metastore's uris",
-            tls_settings if tls else None,
-            kerberos_settings if kerberos else None,
+        options = MetastoreOptions(
+            tls=tls,
+            ca_file=ca_file or "",
+            client_certificate=client_certificate or "",
+            client_key=client_key or "",
+            check_hostname=check_hostname,
+            kerberos=kerberos,
+            kerberos_principal=kerberos_principal,
         )
+        self._client = HiveClient(uris, "the metastore's uris", options)
 
     def __repr__(self) -> str:
         return f"HiveCatalog({mask_credentials(self.uris)!r})"

@@ -123,14 +123,16 @@ def sync(
     """Register the table in a catalog, or update it there."""
     if hive and glue:
         raise typer.BadParameter("--hive and --glue are two catalogs; give one")
-    from pyhudi.catalog import Catalog, GlueCatalog, HiveCatalog  # noqa: PLC0415 - extras
+    from pyhudi.catalog import Catalog, GlueCatalog  # noqa: PLC0415 - extras
+    from pyhudi.catalog.configured import hive_catalog  # noqa: PLC0415 - as above
 
+    opened = call.open(table)
     catalog: Catalog | None = None
     if hive:
-        catalog = HiveCatalog(hive)
+        catalog = hive_catalog(hive, opened.options)
     if glue:
         catalog = GlueCatalog(glue)
-    call.out.result(call.open(table).sync(catalog, database=database, name=name))
+    call.out.result(opened.sync(catalog, database=database, name=name))
 
 
 def upgrade(

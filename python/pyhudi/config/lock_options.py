@@ -12,6 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from pyhudi.config.metastore_options import METASTORE_OPTIONS, MetastoreOptions
 from pyhudi.config.option_parsing import (
     OptionGroup,
     custom,
@@ -202,6 +203,7 @@ class LockOptions(OptionGroup):
     zookeeper: Mapping[str, str] = _settings(ZOOKEEPER, _ZOOKEEPER_NAMES, "ZooKeeper")
     dynamodb: Mapping[str, str] = _settings(DYNAMODB, _DYNAMODB_NAMES, "DynamoDB")
     hive: Mapping[str, str] = _settings(HIVE, _HIVE_NAMES, "Hive metastore")
+    metastore: MetastoreOptions = custom(MetastoreOptions.of)
     heartbeat_ms: int = integer(
         f"{PREFIX}heartbeat_interval_ms", "renewal of a lock of the Hive metastore", default=60_000
     )
@@ -234,4 +236,4 @@ class LockOptions(OptionGroup):
 
 _SKEW_MS = 200
 
-LOCK_OPTIONS = option_names(LockOptions)
+LOCK_OPTIONS = (*option_names(LockOptions), *METASTORE_OPTIONS)

@@ -23,6 +23,7 @@ from pyhudi.config.merge_mode import (
     delete_rule,
 )
 from pyhudi.config.metadata_options import MetadataOptions
+from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.config.option_parsing import (
     OptionGroup,
     choice,
@@ -115,6 +116,7 @@ GROUPS = (
     ArchiveOptions,
     HistoryOptions,
     SyncOptions,
+    MetastoreOptions,
 )
 """All groups of options of a handle. Names and meanings are Hudi's, except those that begin with
 `pyhudi`."""

@@ -6,13 +6,13 @@ import getpass
 import ssl
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.options import mask_credentials
-from pyhudi.txn.locks.hive_kerberos import KerberosError, KerberosSettings
+from pyhudi.txn.locks.hive_kerberos import Kerberos, KerberosError
 from pyhudi.txn.locks.optional_imports import extra
 
 _PORT = 9083
@@ -32,37 +32,28 @@ def user_name() -> str:
     return "pyhudi"
 
 
-@dataclass(frozen=True)
-class TlsSettings:
-    """How a connection with TLS checks the server, and identifies the client."""
-
-    ca_file: str | None = None
-    """PEM file of the accepted authorities; None for those of the system."""
-    client_certificate: str | None = None
-    """PEM file with the client's certificate, and its key unless `client_key` has it."""
-    client_key: str | None = None
-    check_hostname: bool = True
-    """Whether the certificate must have the host name or address of the server's URI."""
-
-    def context(self) -> ssl.SSLContext:
-        """Return the context. Raises `ConfigError` for a file that cannot be used."""
+def _tls_context(options: MetastoreOptions) -> ssl.SSLContext | None:
+    """Return the context, None without TLS. Raises `ConfigError` for a file that cannot be used."""
+    if not options.tls:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=options.ca_file or None)
+    except OSError as error:
+        raise _file_error("ca_file", options.ca_file, error) from error
+    context.check_hostname = options.check_hostname
+    certificate, key = options.client_certificate, options.client_key
+    if certificate:
         try:
-            context = ssl.create_default_context(cafile=self.ca_file)
+            # Without a password: the prompt of OpenSSL would stop a program.
+            context.load_cert_chain(certificate, key or None, lambda: "")
         except OSError as error:
-            raise _file_error("ca_file", self.ca_file, error) from error
-        context.check_hostname = self.check_hostname
-        if self.client_certificate is not None:
-            try:
-                # Without a password: the prompt of OpenSSL would stop a program.
-                context.load_cert_chain(self.client_certificate, self.client_key, lambda: "")
-            except OSError as error:
-                raise _file_error("client_certificate", self.client_certificate, error) from error
-        elif self.client_key is not None:
-            raise ConfigError("client_key is set without client_certificate")
-        return context
+            raise _file_error("client_certificate", certificate, error) from error
+    elif key:
+        raise ConfigError("client_key is set without client_certificate")
+    return context
 
 
-def _file_error(setting: str, path: str | None, error: OSError) -> ConfigError:
+def _file_error(setting: str, path: str, error: OSError) -> ConfigError:
     reason = error.strerror if not isinstance(error, ssl.SSLError) else error.reason or error
     hint = "It has to be a readable file in PEM format; a key must not be encrypted."
     return ConfigError(f"{setting} {path!r} cannot be used: {reason}", hint=hint)
@@ -75,21 +66,20 @@ class HiveClient:
         self,
         uris: str,
         named_by: str = "uris",
-        tls: TlsSettings | None = None,
-        kerberos: KerberosSettings | None = None,
+        options: MetastoreOptions = MetastoreOptions(),  # noqa: B008 - frozen
     ) -> None:
         """uris: `thrift://host:port` of the servers of one metastore, separated by commas.
 
         named_by: the option or argument that contains them, for the error about an invalid one.
-        tls: None for a connection without TLS.
-        kerberos: None for a connection without Kerberos.
+
+        Raises `ConfigError` for an invalid setting.
         """
         self._client: Any = None
         self._connection: Any = None
         self._transport: Any = None
         self._uris = mask_credentials(uris)
-        self._tls = None if tls is None else tls.context()
-        self._kerberos = kerberos
+        self._tls = _tls_context(options)
+        self._kerberos = Kerberos(options.kerberos_principal) if options.kerberos else None
         self._call_lock = threading.Lock()
         self._servers = [_server(uri, named_by) for uri in uris.split(",")]
 
@@ -150,8 +140,8 @@ class HiveClient:
             if is_cut and self._kerberos is None:
                 tls = "tls = true if the server uses TLS, and " if self._tls is None else ""
                 hint = (
-                    f"Set {tls}kerberos = true if it uses Kerberos, in the catalog's "
-                    "configuration. The lock supports neither."
+                    f"Set {tls}kerberos = true if it uses Kerberos: in the catalog's "
+                    "configuration, for a lock as options pyhudi.metastore.…"
                 )
         return StorageError(f"Hive metastore at {self._uris}: {message}", hint=hint)
 

@@ -10,7 +10,6 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
@@ -53,19 +52,23 @@ class KerberosError(ConnectionError):
         self.hint = hint
 
 
-@dataclass(frozen=True)
-class KerberosSettings:
-    """How a connection with Kerberos checks the server."""
+class Kerberos:
+    """The identity that a server has to prove."""
 
-    principal: str = "hive"
-    """`service`, `service/host` or `service/host@REALM`. The host `_HOST` is that of the URI. The
-    Kerberos library adds the realm."""
+    def __init__(self, principal: str) -> None:
+        """principal: `service`, `service/host` or `service/host@REALM`.
 
-    def __post_init__(self) -> None:
-        """Check the principal. Raises `ConfigError`."""
-        if not _PRINCIPAL.fullmatch(self.principal):
-            msg = f"kerberos_principal {self.principal!r} is not the principal of a server"
+        The host `_HOST` is that of the URI. The Kerberos library adds the realm.
+
+        Raises `ConfigError` for any other text.
+        """
+        match = _PRINCIPAL.fullmatch(principal)
+        if match is None:
+            msg = f"kerberos_principal {principal!r} is not the principal of a server"
             raise ConfigError(msg, hint="Write it like hive/_HOST@REALM.")
+        self._service: str = match[1]
+        self._host: str | None = match[2] if match[2] != _HOST else None
+        self._realm: str | None = match[3]
 
     def connect(self, connected: Any, host: str) -> KerberosConnection:
         """Return the connection on a connected socket of Thrift, after the handshake.
@@ -87,20 +90,17 @@ class KerberosSettings:
 
     def _name(self, gssapi: Any, host: str) -> Any:
         """Return the name of the server at a host."""
-        match = _PRINCIPAL.fullmatch(self.principal)
-        service, own_host, realm = match.groups() if match else ("", None, None)
-        is_own = own_host not in (None, _HOST)
         name = gssapi.Name(
-            f"{service}@{own_host if is_own else host}", gssapi.NameType.hostbased_service
+            f"{self._service}@{self._host or host}", gssapi.NameType.hostbased_service
         )
-        if realm is None:
+        if self._realm is None:
             return name
-        # The Kerberos library knows the name of a host for an alias or an address.
-        server = (
-            f"{service}/{own_host}" if is_own else str(name.canonicalize(gssapi.MechType.kerberos))
-        )
-        principal = f"{server.partition('@')[0]}@{realm}"
-        return gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+        if self._host is None:
+            # The Kerberos library knows the name of a host for an alias or an address.
+            server = str(name.canonicalize(gssapi.MechType.kerberos)).partition("@")[0]
+        else:
+            server = f"{self._service}/{self._host}"
+        return gssapi.Name(f"{server}@{self._realm}", gssapi.NameType.kerberos_principal)
 
 
 class KerberosConnection:

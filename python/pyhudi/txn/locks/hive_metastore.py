@@ -2,7 +2,7 @@
 
 The metastore stores the locks in its database, in the order of the requests, and drops those
 without a heartbeat for `hive.txn.timeout`. Hudi cancels a request that is not granted immediately;
-pyhudi stays in the queue. Kerberos and TLS are not supported.
+pyhudi stays in the queue.
 Source: `HiveMetastoreBasedLockProvider` (Hudi 0.15.0, 1.2.0).
 """
 
@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyhudi.clock import Clock
+from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.errors import retryable_conflict
 from pyhudi.storage.options import mask_credentials
 from pyhudi.txn.locks.base import attempts
@@ -24,7 +25,14 @@ class HiveMetastoreLock:
     """The lock of one name in a metastore."""
 
     def __init__(
-        self, uris: str, database: str, table: str, clock: Clock, *, heartbeat_ms: int = 60_000
+        self,
+        uris: str,
+        database: str,
+        table: str,
+        clock: Clock,
+        *,
+        heartbeat_ms: int = 60_000,
+        options: MetastoreOptions = MetastoreOptions(),  # noqa: B008 - frozen
     ) -> None:
         """uris: `thrift://host:port` of the servers of one metastore, separated by commas."""
         self._uris = mask_credentials(uris)
@@ -34,7 +42,7 @@ class HiveMetastoreLock:
         # As Hudi's first heartbeat: a server may drop the lock after less than two full intervals.
         self._interval_ms = max(heartbeat_ms // 2, 1)
         self._renewal = Renewal(self._renew, self._interval_ms, "pyhudi-hive-lock")
-        self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris")
+        self._client = HiveClient(uris, "hoodie.write.lock.hivemetastore.uris", options)
         self._lock_id = 0
 
     def acquire(self, timeout_ms: int) -> bool:

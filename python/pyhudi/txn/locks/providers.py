@@ -111,7 +111,14 @@ def _hive_metastore(options: LockOptions, clock: Clock) -> HiveMetastoreLock:
     uris, database, table = (
         _require(options.hive, name, lock_options.HIVE) for name in ("uris", "database", "table")
     )
-    return HiveMetastoreLock(uris, database, table, clock, heartbeat_ms=options.heartbeat_ms)
+    return HiveMetastoreLock(
+        uris,
+        database,
+        table,
+        clock,
+        heartbeat_ms=options.heartbeat_ms,
+        options=options.metastore,
+    )
 
 
 def implicit_key(storage: Storage) -> str:
