@@ -106,7 +106,9 @@ def test_table_created_by_name_is_a_generic_table(
     assert pyhudi.open_table(base).scan().count() == 2
     assert lake.list_tables("sales") == ["trips"]
     assert pyhudi.table_exists("prod.sales.trips")
-    # The secret is in no file of the table.
+    # The secret is in no file of the table, and not displayed with its handle.
+    opened = pyhudi.open_table("prod.sales.trips")
+    assert "s3cr3t" not in f"{opened!r} {opened.options} {opened.state}"
     files = [path for path in base.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"s3cr3t" in path.read_bytes()]
@@ -117,7 +119,7 @@ def test_table_registered_by_another_client_opens_by_name(
 ) -> None:
     base = tmp_path / "other place"
     pyhudi.create_table(base, rows("osaka"), key="id")
-    location = f"file://{base}"
+    location = f"file:{base}"  # as Hadoop writes it
     properties = {"provider": "hudi", "location": location, "owner": "spark"}
     register(
         server,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 import time
 from collections.abc import Iterator
@@ -103,7 +104,9 @@ def test_settings_reach_the_catalog_without_being_displayed(
     assert isinstance(catalog, NamespaceCatalog)
     assert repr(catalog) == "PolarisCatalog('https://polaris:8181/api/catalog', 'lake')"
     assert "s3cr3t" not in repr(settings)
-    assert settings_from_json(settings.to_json()).properties == settings.properties
+    options = pickle.loads(pickle.dumps({"pyhudi.sync.catalog": settings.to_json()}))
+    assert "s3cr3t" not in repr(options)
+    assert settings_from_json(options["pyhudi.sync.catalog"]).properties == settings.properties
     assert main(["catalog", "list"]) == 0
     printed = capsys.readouterr().out
     assert "warehouse=lake" in printed

@@ -82,6 +82,15 @@ _KEYTAB_HINT = (
 _FLAGS = {"true": True, "false": False}
 
 
+class _SecretText(str):
+    """Text that can have secrets. Its representation, also in printed options, has none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'…'"
+
+
 class UnknownCatalog(ConfigError):
     """A name's catalog is not configured."""
 
@@ -107,9 +116,9 @@ class CatalogSettings:
     def to_json(self) -> str:
         """Return the name and the connection as text, without the access to the storage.
 
-        The text has the secrets of the connection: it is not for people.
+        The text has the secrets of the connection; its representation has none.
         """
-        return json.dumps({"name": self.name, "type": self.type, **self.properties})
+        return _SecretText(json.dumps({"name": self.name, "type": self.type, **self.properties}))
 
     def connect(self, sync: SyncOptions | None = None) -> NamespaceCatalog:
         """Return the catalog, which connects on its first use. sync: settings of its sync."""
