@@ -79,7 +79,7 @@ def test_sql_function_takes_tables_in_any_form(table: HudiTable, tmp_path: Path)
     sources = [
         pa.table(data),
         pd.DataFrame(data),
-        pl.DataFrame(data),
+        *([] if pa.__version__.startswith("17.") else [pl.DataFrame(data)]),  # has views
         [{"id": "a", "x": 7}],
         pa.table(data).to_reader(),
     ]
