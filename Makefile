@@ -161,7 +161,7 @@ test-kafka: $(STAMPS)/native $(STAMPS)/kafka ## ingestion from a local Kafka bro
 	$(BIN)/python -m pytest -q -m kafka tests/kafka $(PYTEST_ARGS)
 
 .PHONY: test-polaris
-test-polaris: $(STAMPS)/native $(STAMPS)/polaris ## tables by name in a local Apache Polaris; compiled from PYHUDI_POLARIS_SOURCE, with Java 21 in JAVA_HOME
+test-polaris: $(STAMPS)/native $(STAMPS)/polaris $(STAMPS)/s3 ## tables by name in a local Apache Polaris; compiled from PYHUDI_POLARIS_SOURCE, with Java 21 in JAVA_HOME
 	$(BIN)/python -m pytest -q -m polaris tests/polaris $(PYTEST_ARGS)
 
 .PHONY: test-model-long

@@ -19,6 +19,7 @@ from pyhudi.cli import main
 from pyhudi.errors import ConfigError, StorageError, TableNotFound, UnsupportedTableFeature
 from tests.helpers.certificates import Authority
 from tests.helpers.polaris.server import PolarisServer
+from tests.helpers.s3.server import S3Server
 from tests.helpers.snippets import read_snippets
 
 pytestmark = pytest.mark.polaris
@@ -47,7 +48,7 @@ def server(
 def warehouse(server: PolarisServer, tmp_path: Path) -> str:
     """A new catalog of the server, in the test's directory."""
     name = f"my lake {next(_NUMBERS)}"
-    server.create_catalog(name, tmp_path / "lake")
+    server.create_catalog(name, f"file://{tmp_path}/lake")
     return name
 
 
@@ -133,6 +134,33 @@ def test_table_registered_by_another_client_opens_by_name(
     table.upsert(rows("lima"))
     assert pyhudi.open_table(base).scan().count() == 2
     assert generic_table(server, warehouse, "theirs")["properties"] == properties
+
+
+def test_table_of_a_bucket_uses_storage_options_of_the_catalog(
+    server: PolarisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = S3Server(tmp_path)
+    try:
+        storage.make_bucket("lake")
+        server.create_catalog("cloud", "s3://lake/base")
+        monkeypatch.setenv("PYHUDI_CATALOG__CLOUD__TYPE", "polaris")
+        monkeypatch.setenv("PYHUDI_CATALOG__CLOUD__URI", server.uri)
+        monkeypatch.setenv("PYHUDI_CATALOG__CLOUD__WAREHOUSE", "cloud")
+        monkeypatch.setenv("PYHUDI_CATALOG__CLOUD__TOKEN", server.token)
+        for name, value in storage.options.items():
+            monkeypatch.setenv(f"PYHUDI_CATALOG__CLOUD__STORAGE_OPTIONS__{name.upper()}", value)
+        pyhudi.load_catalog("cloud").create_database("sales")
+        pyhudi.create_table("cloud.sales.trips", rows("osaka"), key="id")
+        entry = generic_table(server, "cloud", "trips")
+        assert entry["base-location"] == "s3://lake/base/sales/trips"
+        pyhudi.open_table("cloud.sales.trips").upsert(rows("lima"))
+        by_location = pyhudi.open_table(entry["base-location"], storage_options=storage.options)
+        assert by_location.count() == 2
+        pyhudi.drop_table("cloud.sales.trips")
+        assert generic_table(server, "cloud", "trips") == "NoSuchTableException"
+        assert not pyhudi.table_exists(by_location.uri, storage_options=storage.options)
+    finally:
+        storage.close()
 
 
 def test_other_formats_are_no_hudi_tables(
@@ -273,7 +301,7 @@ def test_wrong_access_is_reported(server: PolarisServer, warehouse: str, tmp_pat
 def test_page_runs(
     server: PolarisServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.create_catalog("lake", tmp_path / "lake")
+    server.create_catalog("lake", f"file://{tmp_path}/lake")
     address = "https://polaris:8181/api/catalog"
     text = PAGE.read_text(encoding="utf-8")
     (settings,) = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -347,7 +375,7 @@ def test_server_that_stopped_fails_a_later_sync_only(tmp_path: Path) -> None:
     folder.mkdir()
     server = PolarisServer(folder)
     try:
-        server.create_catalog("lake", tmp_path / "lake")
+        server.create_catalog("lake", f"file://{tmp_path}/lake")
         access = {"uri": server.uri, "warehouse": "lake", "credential": server.credential}
         catalog = pyhudi.load_catalog("own", type="polaris", **access)
         catalog.create_database("sales")

@@ -90,14 +90,14 @@ class PolarisServer:
             token: str = json.load(response)["access_token"]
         return token
 
-    def create_catalog(self, name: str, base: Path) -> None:
-        """Make a catalog of local files."""
-        location = f"file://{base}"
+    def create_catalog(self, name: str, location: str) -> None:
+        """Make a catalog with its tables below a location of local files or of S3."""
+        storage = "FILE" if location.startswith("file:") else "S3"
         catalog = {
             "type": "INTERNAL",
             "name": name,
             "properties": {"default-base-location": location},
-            "storageConfigInfo": {"storageType": "FILE", "allowedLocations": [location]},
+            "storageConfigInfo": {"storageType": storage, "allowedLocations": [location]},
         }
         self.call("POST", "../management/v1/catalogs", {"catalog": catalog})
 
