@@ -99,7 +99,8 @@ class PolarisServer:
             "properties": {"default-base-location": location},
             "storageConfigInfo": {"storageType": storage, "allowedLocations": [location]},
         }
-        self.call("POST", "../management/v1/catalogs", {"catalog": catalog})
+        answer = self.call("POST", "../management/v1/catalogs", {"catalog": catalog})
+        assert answer["name"] == name
 
     def call(self, method: str, path: str, content: Any = None) -> Any:
         """The answer to a request; for one that fails, the error's type in Polaris."""
