@@ -15,6 +15,7 @@ from pyhudi.catalog import HiveCatalog
 from pyhudi.cli import main
 from pyhudi.errors import StorageError
 from tests.helpers.hive_metastore import HiveMetastore, new_keystore
+from tests.helpers.named_tables import check_commits_sync
 
 pytestmark = pytest.mark.jvm
 
@@ -45,27 +46,11 @@ def test_commits_sync_over_tls(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "pyhudi.toml").write_text(
-        f'[catalog.prod]\ntype = "hive"\nuris = "{metastore.uris}"\n'
-        f'tls = true\nca_file = "{metastore.certificate}"\n'
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYHUDI_CONFIG", raising=False)
-    prod = pyhudi.load_catalog("prod")
-    prod.create_database("sales", location=f"file:{tmp_path}/sales")
-    rows = pa.table({"id": ["a"], "city": ["lima"]})
-    table = pyhudi.create_table("prod.sales.trips", rows, key="id", partition_by="city")
-    table.upsert(pa.table({"id": ["b"], "city": ["oslo"]}))
-    partitions = prod.store.get_partitions("sales", "trips")
-    assert {partition.values[0] for partition in partitions} == {"lima", "oslo"}
-    assert pyhudi.open_table("prod.sales.trips").count() == 2
-    capfd.readouterr()
-    assert main(["catalog", "tables", "prod.sales", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {"table": "trips"}
+    settings = f'uris = "{metastore.uris}"\ntls = true\nca_file = "{metastore.certificate}"\n'
+    check_commits_sync(settings, tmp_path, monkeypatch, capfd)
     assert main(["catalog", "list", "--json"]) == 0
     (listed,) = capfd.readouterr().out.splitlines()
     assert "tls=true" in json.loads(listed)["connection"]
-    prod.close()
 
 
 def test_unknown_certificate_is_refused(metastore: TlsMetastore) -> None:

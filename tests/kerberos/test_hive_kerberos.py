@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 import threading
@@ -26,6 +25,7 @@ from pyhudi.txn.locks.hive_metastore import HiveMetastoreLock
 from tests.helpers.certificates import Authority
 from tests.helpers.hive_metastore import HiveMetastore
 from tests.helpers.kerberos import OTHER_SERVICE, REALM, SERVICE, USER, Realm
+from tests.helpers.named_tables import check_commits_sync
 from tests.helpers.tls_proxy import TlsProxy
 
 LEVELS = {"authentication": 1, "integrity": 2, "privacy": 4}
@@ -129,24 +129,11 @@ def test_commits_sync_with_each_protection(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "pyhudi.toml").write_text(
-        f'[catalog.prod]\ntype = "hive"\nuris = "{uri_of(protected)}"\n'
+    settings = (
+        f'uris = "{uri_of(protected)}"\n'
         f'kerberos = true\nkerberos_principal = "hive/_HOST@{REALM}"\n'
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PYHUDI_CONFIG", raising=False)
-    prod = pyhudi.load_catalog("prod")
-    prod.create_database("sales", location=f"file:{tmp_path}/sales")
-    rows = pa.table({"id": ["a"], "city": ["lima"]})
-    table = pyhudi.create_table("prod.sales.trips", rows, key="id", partition_by="city")
-    table.upsert(pa.table({"id": ["b"], "city": ["oslo"]}))
-    partitions = prod.store.get_partitions("sales", "trips")
-    assert {partition.values[0] for partition in partitions} == {"lima", "oslo"}
-    assert pyhudi.open_table("prod.sales.trips").count() == 2
-    prod.close()
-    capfd.readouterr()
-    assert main(["catalog", "tables", "prod.sales", "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == {"table": "trips"}
+    check_commits_sync(settings, tmp_path, monkeypatch, capfd)
     client = HiveClient(uri_of(protected), options=MetastoreOptions(kerberos=True))
     assert client.call("get_table", "sales", "trips").owner == USER
     assert client._connection._level == LEVELS[protection]
