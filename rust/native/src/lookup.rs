@@ -6,16 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
 use arrow::array::ffi::FFI_ArrowArray;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray, StructArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StructArray, UInt32Array};
 use arrow::compute::{cast, concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::row::{RowConverter, SortField};
 use arrow_pyarrow::PyArrowType;
 use pyhudi_metadata as metadata;
-use pyhudi_slice::{
-    Comparison, Filter, Item, Lookup, RECORD_KEY, Result as SliceResult, SliceError, SliceRead,
-    SliceReader,
-};
+use pyhudi_slice::{Item, KeyedSlice, Lookup, RECORD_KEY, Result as SliceResult, SliceError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -71,7 +68,7 @@ pub struct KeyReader {
 }
 
 struct Slice {
-    read: Mutex<SliceRead>,
+    rows: KeyedSlice,
     /// One row of the columns whose values the partition path gives.
     from_path: Option<RecordBatch>,
 }
@@ -124,7 +121,7 @@ impl KeyReader {
                 return Ok((None, None, true));
             };
             let was_read = self.index_reads() != before;
-            let unknown = self.unknown_of(places.clone());
+            let unknown = self.unknown_of(&places);
             if !unknown.is_empty() {
                 return Ok((None, Some(unknown), was_read));
             }
@@ -136,8 +133,9 @@ impl KeyReader {
         Ok((rows, unknown, was_read))
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "from Python")]
     fn unknown(&self, places: Vec<Place>) -> Vec<Place> {
-        self.unknown_of(places)
+        self.unknown_of(&places)
     }
 
     #[pyo3(signature = (partition, file_id, store=None, from_path=None, **spec))]
@@ -151,7 +149,7 @@ impl KeyReader {
     ) -> PyResult<()> {
         let slice = match (store, spec) {
             (Some(store), Some(spec)) => Some(Arc::new(Slice {
-                read: Mutex::new(slice_read(spec, &store)?),
+                rows: KeyedSlice::new(slice_read(spec, &store)?),
                 from_path: from_path.map(|batch| batch.0),
             })),
             _ => None,
@@ -262,12 +260,10 @@ impl KeyReader {
         guarded(|| metadata::possible_locations(index, keys))
     }
 
-    fn unknown_of(&self, places: Vec<Place>) -> Vec<Place> {
+    fn unknown_of(&self, places: &[Place]) -> Vec<Place> {
         let slices = self.slices.read().unwrap_or_else(PoisonError::into_inner);
-        let unknown = places.into_iter();
-        unknown
-            .filter(|place| !slices.contains_key(place))
-            .collect()
+        let unknown = places.iter().filter(|place| !slices.contains_key(*place));
+        unknown.cloned().collect()
     }
 
     fn read_rows(
@@ -345,18 +341,8 @@ impl KeyReader {
         numbered: &Numbered<'_>,
         lookup: &Lookup,
     ) -> SliceResult<Vec<KeyedRows>> {
-        let filter = Filter {
-            column: RECORD_KEY.to_owned(),
-            comparison: Comparison::In,
-            literals: Arc::new(StringArray::from_iter_values(keys)),
-        };
-        let read = {
-            let read = slice.read.lock().unwrap_or_else(PoisonError::into_inner);
-            read.looking_up(lookup.clone(), vec![filter])
-        };
         let mut rows = Vec::new();
-        for batch in SliceReader::new(read)? {
-            let batch = batch?;
+        for batch in slice.rows.rows(lookup, keys)? {
             let found = batch.column_by_name(RECORD_KEY);
             let found = found.ok_or_else(|| SliceError::Schema("rows without keys".to_owned()))?;
             let found = cast(found, &DataType::Utf8)?;
@@ -375,10 +361,10 @@ impl KeyReader {
     }
 
     fn output_rows(&self, slice: &Slice, batch: &RecordBatch) -> SliceResult<RecordBatch> {
-        let first = UInt32Array::from(vec![0; batch.num_rows()]);
         let column = |field: &Field| -> SliceResult<ArrayRef> {
             let from_path = slice.from_path.as_ref();
             if let Some(value) = from_path.and_then(|row| row.column_by_name(field.name())) {
+                let first = UInt32Array::from(vec![0; batch.num_rows()]);
                 return Ok(take(value, &first, None)?);
             }
             let stored = batch.column_by_name(field.name()).cloned();

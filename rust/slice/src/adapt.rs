@@ -34,7 +34,16 @@ pub(crate) fn adapt(batch: &RecordBatch, target: &SchemaRef) -> Result<RecordBat
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         })
         .collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    with_schema(columns, target, batch.num_rows())
+}
+
+/// The batch of adapted columns.
+pub(crate) fn with_schema(
+    columns: Vec<ArrayRef>,
+    target: &SchemaRef,
+    rows: usize,
+) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     // The stored nullability of old files is looser than the table's: it is not enforced here.
     let schema = if columns
         .iter()

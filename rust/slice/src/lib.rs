@@ -73,7 +73,7 @@ pub use hfile_pairs::{Pair, hfile_info, hfile_order, hfile_pairs};
 pub use key_candidates::key_candidates;
 pub use log_content::DataBlocks;
 pub use log_json::log_records_json;
-pub use lookup::{ByHash, Cache, Item, Lookup, LookupCache, key_hash};
+pub use lookup::{ByHash, Cache, Item, KeyedSlice, Lookup, LookupCache, key_hash};
 pub use merge_spec::{CustomMerger, FillRule, MergeSpec};
 pub use meta::MetaColumns;
 pub use names::nested;

@@ -24,7 +24,7 @@ const BLOCK_BYTES: usize = 8192;
 /// The blocks of a slice that count, oldest first, each with the number of its file.
 pub(crate) struct Logs {
     sizes: Vec<u64>,
-    blocks: Vec<(usize, LogBlock)>,
+    pub(super) blocks: Vec<(usize, LogBlock)>,
     pub(crate) counts: BlockCounts,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Wanted {
 }
 
 /// The records of each key; none in a block without record keys.
-type BlockKeys = Option<ByHash<RecordPart>>;
+pub(super) type BlockKeys = Option<ByHash<RecordPart>>;
 
 impl Lookup {
     /// The blocks of a slice's log files, whose headers are kept.
@@ -46,7 +46,7 @@ impl Lookup {
         paths: &[String],
         filter: &BlockFilter,
     ) -> Result<Arc<Logs>> {
-        let item = Item::Logs(paths.to_vec(), self.snapshot);
+        let item = Item::Logs(paths.into(), self.snapshot);
         self.kept(&item, || {
             let sources = LogSource::open_all(store, paths)?;
             let (chosen, counts) = choose_blocks(&sources, filter)?;

@@ -7,6 +7,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
+
 /// Builds of different items run concurrently, those of one item one after the other.
 const LOCKS: usize = 32;
 
@@ -22,7 +24,7 @@ pub struct Cache<K> {
 }
 
 struct Items<K> {
-    by_key: HashMap<K, Item>,
+    by_key: HashMap<K, Item, RandomState>,
     /// Bytes of each generation that has items; the youngest is last.
     generations: VecDeque<usize>,
     /// Number of the first of them.
@@ -42,7 +44,7 @@ impl<K: Hash + Eq + Clone> Cache<K> {
     pub fn new(max_bytes: usize) -> Self {
         Self {
             items: Mutex::new(Items {
-                by_key: HashMap::new(),
+                by_key: HashMap::default(),
                 generations: VecDeque::from([0]),
                 oldest: 0,
                 bytes: 0,

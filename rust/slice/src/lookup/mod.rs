@@ -6,6 +6,8 @@
 
 mod blocks;
 mod cache;
+mod in_memory;
+mod keyed_slice;
 mod pages;
 mod rows;
 
@@ -18,6 +20,7 @@ use foldhash::fast::FixedState;
 use crate::error::Result;
 
 pub use cache::Cache;
+pub use keyed_slice::KeyedSlice;
 
 pub(crate) use blocks::Wanted;
 
@@ -29,15 +32,15 @@ pub type LookupCache = Cache<Item>;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Item {
     /// The footer of a base file.
-    Footer(String),
+    Footer(Arc<str>),
     /// The rows of each key in a row group.
-    Rows(String, usize),
+    Rows(Arc<str>, usize),
     /// A page of a column of a row group, by the number of the footer.
     Page(u64, (usize, usize), usize),
     /// The dictionary of a column of a row group, by the number of the footer.
     Dictionary(u64, (usize, usize)),
     /// The log blocks of a slice that count in a snapshot.
-    Logs(Vec<String>, u64),
+    Logs(Arc<[String]>, u64),
     /// The records of each key in the log block at an offset.
     Block(String, u64),
     /// A row that a numbered reader gave for a key.

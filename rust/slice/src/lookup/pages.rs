@@ -23,7 +23,7 @@ use crate::base::{Dictionary, Pages, TakenRows, UnpackedPage, check_range};
 use crate::error::{Result, SliceError};
 
 /// Of more rows, whole column chunks are fetched a row group at a time.
-const MAX_ROWS: usize = 256;
+pub(super) const MAX_ROWS: usize = 256;
 
 /// A column of a row group.
 type Chunk = (usize, usize);
@@ -40,7 +40,7 @@ impl Lookup {
         let Some(rows) = pages.rows.as_ref().filter(few) else {
             return Ok(None);
         };
-        let Some(footer) = self.cache.find::<Footer>(&Item::Footer(path.to_owned())) else {
+        let Some(footer) = self.cache.find::<Footer>(&Item::Footer(path.into())) else {
             return Ok(None);
         };
         let Some(wanted) = wanted_of(pages, rows) else {
@@ -108,11 +108,7 @@ fn wanted_of(pages: &Pages, rows: &RowSelection) -> Option<Vec<Wanted>> {
             let locations = locations(metadata, (*group, leaf))?;
             for row in rows {
                 let row = row - before;
-                let first = |at: &PageLocation| usize::try_from(at.first_row_index).unwrap_or(0);
-                let page = locations
-                    .partition_point(|at| first(at) <= row)
-                    .checked_sub(1)?;
-                let in_page = row - first(locations.get(page)?);
+                let (page, in_page) = page_of(locations, row)?;
                 match wanted.last_mut() {
                     Some(last) if last.chunk == (*group, leaf) && last.page == page => {
                         last.rows.push(in_page);
@@ -130,7 +126,19 @@ fn wanted_of(pages: &Pages, rows: &RowSelection) -> Option<Vec<Wanted>> {
     Some(wanted)
 }
 
-fn locations(metadata: &ParquetMetaData, (group, leaf): Chunk) -> Option<&Vec<PageLocation>> {
+/// The page that has a row of a row group, and the number of the row in the page.
+pub(super) fn page_of(locations: &[PageLocation], row: usize) -> Option<(usize, usize)> {
+    let first = |at: &PageLocation| usize::try_from(at.first_row_index).unwrap_or(0);
+    let page = locations
+        .partition_point(|at| first(at) <= row)
+        .checked_sub(1)?;
+    Some((page, row - first(locations.get(page)?)))
+}
+
+pub(super) fn locations(
+    metadata: &ParquetMetaData,
+    (group, leaf): Chunk,
+) -> Option<&Vec<PageLocation>> {
     let index = metadata.page_index()?.offset_index(group, leaf);
     Some(index?.page_locations())
 }

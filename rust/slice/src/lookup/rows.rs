@@ -30,7 +30,7 @@ static FOOTERS: AtomicU64 = AtomicU64::new(0);
 /// A footer with its page indexes, and the size of its file.
 pub(super) struct Footer {
     pub(super) id: u64,
-    arrow: ArrowReaderMetadata,
+    pub(super) arrow: ArrowReaderMetadata,
     size: u64,
     /// What readers of these columns are built of.
     levels: Mutex<Vec<(ProjectedLeaves, Arc<FieldLevels>)>>,
@@ -62,12 +62,12 @@ impl Footer {
 }
 
 /// Row numbers within a row group by the hash of their key.
-type KeyRows = ByHash<u32>;
+pub(super) type KeyRows = ByHash<u32>;
 
 impl Lookup {
     /// The row groups of a base file, whose footer is kept.
     pub(crate) fn groups(&self, store: &Store, path: &str) -> Result<Groups> {
-        let footer = self.kept(&Item::Footer(path.to_owned()), || {
+        let footer = self.kept(&Item::Footer(path.into()), || {
             let groups = Groups::of(store, path, PageIndexPolicy::Optional)?;
             let bytes = groups.metadata.memory_size();
             let size = groups.file.size();
@@ -108,7 +108,7 @@ impl Lookup {
             let Ok(count) = u32::try_from(count) else {
                 return Ok(None);
             };
-            let item = Item::Rows(path.to_owned(), *group);
+            let item = Item::Rows(path.into(), *group);
             let rows = self.kept(&item, || {
                 let keys = match keys_in_pages(path, pages, *group)? {
                     Some(keys) => keys,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use pyhudi_merge::MergeMode;
-use pyhudi_slice::{Lookup, LookupCache, SliceRead};
+use pyhudi_slice::{KeyedSlice, Lookup, LookupCache, SliceRead};
 
 use crate::support::{Slice, rows_of};
 
@@ -90,4 +90,30 @@ fn records_of_other_keys_are_not_decoded() {
         assert_eq!(counts("x"), (0, 0));
     }
     assert!(cache.bytes() > 0);
+}
+
+#[test]
+fn rows_without_log_records_are_taken_out_of_memory() {
+    let slice = slice();
+    let cache = Arc::new(LookupCache::new(1 << 20));
+    let keyed = KeyedSlice::new(read(&slice, MergeMode::CommitTime));
+    for (key, is_in_memory) in [
+        ("c", true),
+        ("d", true),
+        ("x", true),
+        ("a", false),
+        ("b", false),
+        ("e", false),
+        ("h", false),
+    ] {
+        let lookup = Lookup::new(&cache, 0, [key]);
+        let keys = [key.to_owned()];
+        let rows = keyed.read_rows(&lookup, &keys).unwrap();
+        let found = keyed.rows_in_memory(&lookup, &keys);
+        assert_eq!(found, is_in_memory.then_some(rows), "{key}");
+    }
+    let keys = ["c".to_owned()];
+    let later = Lookup::new(&cache, 1, ["c"]);
+    let found = keyed.rows_in_memory(&later, &keys);
+    assert_eq!(found, None, "log blocks of another snapshot");
 }

@@ -39,15 +39,11 @@ impl Dictionary {
         }
     }
 
-    /// Appends a value in the encoding PLAIN; none if there is no such value.
-    pub(super) fn push(&self, at: usize, out: &mut Vec<u8>) -> Option<()> {
+    /// The bytes of a value, without its length; none if there is no such value.
+    pub(super) fn value(&self, at: usize) -> Option<&[u8]> {
         match &self.0 {
-            Values::Fixed(..) => out.extend_from_slice(self.0.value(at)?),
-            Values::Texts(bytes, begins) => {
-                out.extend_from_slice(bytes.get(*begins.get(at)?..*begins.get(at + 1)?)?);
-            }
-            Values::Bits(_) | Values::Indexes(..) => return None,
+            Values::Fixed(..) | Values::Texts(..) => self.0.value(at),
+            Values::Bits(_) | Values::Indexes(..) => None,
         }
-        Some(())
     }
 }

@@ -60,14 +60,33 @@ pub(super) fn occurrences(data: &[u8], width: u8, count: usize, number: u32) -> 
                 left -= length.min(left);
             }
             Run::Packed(packed, length) => {
-                let mut numbers = Vec::with_capacity(length.min(left));
-                unpack(packed, width, length.min(left), &mut numbers);
-                found += numbers.iter().filter(|each| **each == number).count();
-                left -= length.min(left);
+                let count = length.min(left);
+                found += if width == 1 {
+                    match number {
+                        0 => count - ones(packed, count),
+                        1 => ones(packed, count),
+                        _ => 0,
+                    }
+                } else {
+                    let mut numbers = Vec::with_capacity(count);
+                    unpack(packed, width, count, &mut numbers);
+                    numbers.iter().filter(|each| **each == number).count()
+                };
+                left -= count;
             }
         }
     }
     Some(found)
+}
+
+/// How many of the first `count` bits are set.
+fn ones(packed: &[u8], count: usize) -> usize {
+    let (whole, rest) = packed.split_at(packed.len().min(count / 8));
+    let last = rest
+        .first()
+        .map_or(0, |byte| byte & ((1 << (count % 8)) - 1));
+    let ones = whole.iter().map(|byte| byte.count_ones()).sum::<u32>() + last.count_ones();
+    ones as usize
 }
 
 fn packed_number(packed: &[u8], width: u8, at: usize) -> Option<u32> {

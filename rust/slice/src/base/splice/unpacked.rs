@@ -27,6 +27,14 @@ pub(crate) struct UnpackedPage {
     values: Stored,
 }
 
+/// What a row is.
+enum Place {
+    /// The number of its value.
+    Value(usize),
+    /// A null of this definition level.
+    Null(u32),
+}
+
 /// Encoded levels, and the bits of each.
 struct Levels(Bytes, u8);
 
@@ -136,22 +144,47 @@ impl UnpackedPage {
             return self.take_lists(repetition, rows, dictionary, out);
         }
         for row in rows {
-            let value = match &self.definition {
-                _ if *row >= self.entries => return None,
-                None => Some(*row),
-                Some(levels) => {
-                    let level = hybrid::number_at(&levels.0, levels.1, *row)?;
-                    if level != self.max_level {
-                        out.definition.push(level);
-                        continue;
-                    }
-                    hybrid::occurrences(&levels.0, levels.1, *row, level)
+            match self.place(*row)? {
+                Place::Null(level) => out.definition.push(level),
+                Place::Value(at) => {
+                    out.definition.push(self.max_level);
+                    out.push(self.values.get(at, dictionary)?);
                 }
-            };
-            out.definition.push(self.max_level);
-            self.values.push(value?, dictionary, &mut out.values)?;
+            }
         }
         Some(())
+    }
+
+    /// The value of a row, a text without its length; the inner none is a null. None where the page does
+    /// not have the row, or is of a column of lists.
+    #[expect(clippy::option_option, reason = "none is no value")]
+    pub(crate) fn value<'a>(
+        &'a self,
+        row: usize,
+        dictionary: Option<&'a Dictionary>,
+    ) -> Option<Option<&'a [u8]>> {
+        if self.repetition.is_some() {
+            return None;
+        }
+        match self.place(row)? {
+            Place::Null(_) => Some(None),
+            Place::Value(at) => self.values.get(at, dictionary).map(Some),
+        }
+    }
+
+    /// Where the value of a row is, in a page without lists; none where the page does not have the row.
+    fn place(&self, row: usize) -> Option<Place> {
+        if row >= self.entries {
+            return None;
+        }
+        let Some(levels) = &self.definition else {
+            return Some(Place::Value(row));
+        };
+        let level = hybrid::number_at(&levels.0, levels.1, row)?;
+        if level != self.max_level {
+            return Some(Place::Null(level));
+        }
+        hybrid::occurrences(&levels.0, levels.1, row, level).map(Place::Value)
     }
 
     fn take_lists(
@@ -179,7 +212,7 @@ impl UnpackedPage {
                 out.repetition.push(repetition);
                 out.definition.push(definition);
                 if has_value {
-                    self.values.push(value, dictionary, &mut out.values)?;
+                    out.push(self.values.get(value, dictionary)?);
                 }
             }
             value += usize::from(has_value);
@@ -242,27 +275,29 @@ impl Stored {
         }
     }
 
-    /// Appends a value in the encoding PLAIN, a bit as a byte.
-    fn push(&self, at: usize, dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Option<()> {
+    /// The bytes of a value, without its length; of a bit one byte.
+    fn get<'a>(&'a self, at: usize, dictionary: Option<&'a Dictionary>) -> Option<&'a [u8]> {
         match self {
             Self::Fixed(bytes, width) => {
                 let begin = at.checked_mul(*width)?;
-                out.extend_from_slice(bytes.get(begin..begin.checked_add(*width)?)?);
+                bytes.get(begin..begin.checked_add(*width)?)
             }
-            Self::Bits(bytes) => out.push(bytes.get(at / 8)? >> (at % 8) & 1),
+            Self::Bits(bytes) => {
+                let bit = bytes.get(at / 8)? >> (at % 8) & 1;
+                Some(if bit == 1 { &[1] } else { &[0] })
+            }
             Self::Texts(bytes, begins) => {
                 let mut begin = *begins.get(at / STRIDE)? as usize;
                 for _ in 0..at % STRIDE {
                     begin = text_end(bytes, begin)?;
                 }
-                out.extend_from_slice(bytes.get(begin..text_end(bytes, begin)?)?);
+                bytes.get(begin + 4..text_end(bytes, begin)?)
             }
             Self::Indexes(bytes, width) => {
                 let index = hybrid::number_at(bytes, *width, at)?;
-                dictionary?.push(index as usize, out)?;
+                dictionary?.value(index as usize)
             }
         }
-        Some(())
     }
 }
 
@@ -291,6 +326,7 @@ fn take_levels(page: &mut Bytes, max_level: i16, encoding: Encoding) -> Option<O
 /// Rows of a column that were taken out of pages.
 pub(crate) struct TakenRows {
     has_bits: bool,
+    has_lengths: bool,
     max_repetition: u32,
     max_definition: u32,
     repetition: Vec<u32>,
@@ -304,6 +340,7 @@ impl TakenRows {
     pub(crate) fn new(column: &ColumnDescriptor) -> Self {
         Self {
             has_bits: column.physical_type() == Type::BOOLEAN,
+            has_lengths: column.physical_type() == Type::BYTE_ARRAY,
             max_repetition: u32::try_from(column.max_rep_level()).unwrap_or(0),
             max_definition: u32::try_from(column.max_def_level()).unwrap_or(0),
             repetition: Vec::new(),
@@ -311,6 +348,14 @@ impl TakenRows {
             values: Vec::new(),
             lists: 0,
         }
+    }
+
+    /// Adds a value in the encoding PLAIN, a bit as a byte.
+    fn push(&mut self, value: &[u8]) {
+        if self.has_lengths {
+            self.values.extend((value.len() as u32).to_le_bytes());
+        }
+        self.values.extend_from_slice(value);
     }
 
     /// How many rows were taken.
