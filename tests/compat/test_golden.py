@@ -49,6 +49,24 @@ def test_reads_what_hudi_reads_or_refuses_by_name(case: Case, golden: GoldenTabl
     assert rows is None or case.mismatch(rows) is None
 
 
+@pytest.mark.filterwarnings("ignore:.*is missing:pyhudi.errors.MetadataTableWarning")
+@pytest.mark.parametrize("table", names())
+def test_keys_are_found_where_a_scan_finds_them(table: str, golden: GoldenTables) -> None:
+    """The first look-up reads what it needs, the later ones have it in memory."""
+    try:
+        opened = pyhudi.open_table(str(golden.unpack(table)))
+        rows = opened.to_arrow().to_pylist()
+    except UnsupportedTableFeature:
+        pytest.skip("the table is refused")
+    fields = opened.config.record_key_fields
+    sample = [row for row in rows[:: len(rows) // 12 + 1] if fields]
+    for row in sample * 3:
+        key = tuple(row[field] for field in fields)
+        found = opened.get([key if len(fields) > 1 else key[0]]).to_pylist()
+        expected = [each for each in rows if tuple(each[field] for field in fields) == key]
+        assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
 def test_most_reads_are_not_refused() -> None:
     refused = [case for case in CASES if refusal(case) or possible_refusal(case)]
     assert len(refused) <= (1 - LEAST_SHARE_READ) * len(CASES)
