@@ -156,8 +156,8 @@ def _measured(given: argparse.Namespace, kind: str, reader: str) -> Iterator[dic
         # The first opens what a handle keeps.
         median, cpu = (statistics.median(some) for some in zip(*timed[1:], strict=True))
         whole = whole or median
-        line = {"table": kind, "reader": reader, "case": name, "first": round(timed[0][0], 4)}
-        line |= {"seconds": round(median, 4), "cpu": round(cpu, 4)}
+        line = {"table": kind, "reader": reader, "case": name, "first": round(timed[0][0], 6)}
+        line |= {"seconds": round(median, 6), "cpu": round(cpu, 6)}
         line |= {"of the scan": round(median / whole, 4)}
         if name == YCSB:
             line |= {"a second": round(_LOOKUPS / median)}
