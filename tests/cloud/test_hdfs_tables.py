@@ -182,14 +182,14 @@ def test_writers_of_one_table_lose_nothing(hdfs: HdfsFolder, options: dict[str, 
 WRITE = """
 import sys
 import pyhudi
-from pyhudi.config.timeline_layout import TimelineLayout
+from pyhudi.txn.pending_instant import PendingInstant
 from tests.sim.crash import people
 
-def publish(self, storage, *rest, **more):
+def publish(*arguments):
     print("written", flush=True)
     sys.stdin.read()
 
-TimelineLayout.publish = publish
+PendingInstant.publish = publish
 pyhudi.open_table(sys.argv[1]).upsert(people([0, 1, 9], 7, 99))
 """
 """Holds the lock, with all files written, and never publishes."""
