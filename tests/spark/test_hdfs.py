@@ -13,7 +13,7 @@ import pyhudi
 from pyhudi import HudiTable
 from pyhudi.spark import SparkEngine, native_parquet, read
 from tests.helpers.hdfs.server import HdfsServer
-from tests.spark.session import is_by_spark
+from tests.spark.session import is_by_pyhudi, is_by_spark
 
 pytestmark = [pytest.mark.hdfs, pytest.mark.filterwarnings("ignore")]
 
@@ -52,7 +52,7 @@ def test_written_and_read_by_tasks(uri: str, spark: SparkSession, rows: DataFram
     few = rows.where("id IN ('k1', 'k2', 'k3')")
     table.upsert(few.selectExpr("id", "part", "7L AS v"))
     frame = read(spark, table.uri)
-    assert not is_by_spark(frame)
+    assert is_by_pyhudi(frame)
     assert frame.agg({"v": "sum"}).first()[0] == COUNT + 3 * 6
     assert table.refresh().compact().instants
     table.refresh().delete_keys(few.where("id = 'k1'").select("id", "part"))
@@ -81,5 +81,5 @@ def test_pyhudi_reads_files_spark_cannot_reach(
 
     monkeypatch.setattr(native_parquet.PlainFiles, "split", split)
     frame = read(spark, table.uri)
-    assert not is_by_spark(frame)
+    assert is_by_pyhudi(frame)
     assert len(frame.collect()) == COUNT
