@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from pyhudi.config.bounded_json import parse_json
+from pyhudi.config.certificate_files import trusting_context
 from pyhudi.errors import ConfigError, CorruptTable, StorageError
 from pyhudi.storage.options import mask_credentials
 
@@ -73,7 +74,7 @@ class RestClient:
         self.uri = uri.rstrip("/")
         self._name = name
         self._timeout_s = timeout_s
-        self._opener = build_opener(_NoRedirects, HTTPSHandler(context=_tls(ca_file)))
+        self._opener = build_opener(_NoRedirects, HTTPSHandler(context=trusting_context(ca_file)))
 
     def send(
         self,
@@ -166,11 +167,3 @@ def _split(uri: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if uri.isascii() and not parts.query else None
-
-
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        hint = "It has to be a readable file in PEM format."
-        raise ConfigError(f"ca_file {ca_file!r} cannot be used: {error}", hint=hint) from error

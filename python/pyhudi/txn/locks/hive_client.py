@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from pyhudi.config.certificate_files import file_error, trusting_context
 from pyhudi.config.metastore_options import MetastoreOptions
 from pyhudi.errors import ConfigError, StorageError
 from pyhudi.storage.options import mask_credentials
@@ -36,10 +37,7 @@ def _tls_context(options: MetastoreOptions) -> ssl.SSLContext | None:
     """Return the context, None without TLS. Raises `ConfigError` for a file that cannot be used."""
     if not options.tls:
         return None
-    try:
-        context = ssl.create_default_context(cafile=options.ca_file or None)
-    except OSError as error:
-        raise _file_error("ca_file", options.ca_file, error) from error
+    context = trusting_context(options.ca_file)
     context.check_hostname = options.check_hostname
     certificate, key = options.client_certificate, options.client_key
     if certificate:
@@ -47,16 +45,10 @@ def _tls_context(options: MetastoreOptions) -> ssl.SSLContext | None:
             # Without a password: the prompt of OpenSSL would stop a program.
             context.load_cert_chain(certificate, key or None, lambda: "")
         except OSError as error:
-            raise _file_error("client_certificate", certificate, error) from error
+            raise file_error("client_certificate", certificate, error) from error
     elif key:
         raise ConfigError("client_key is set without client_certificate")
     return context
-
-
-def _file_error(setting: str, path: str, error: OSError) -> ConfigError:
-    reason = error.strerror if not isinstance(error, ssl.SSLError) else error.reason or error
-    hint = "It has to be a readable file in PEM format; a key must not be encrypted."
-    return ConfigError(f"{setting} {path!r} cannot be used: {reason}", hint=hint)
 
 
 class HiveClient:
