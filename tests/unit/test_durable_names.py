@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import pyhudi
@@ -18,6 +17,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.metadata.table_writer import open_metadata_table
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
+from tests.sim.crash import people
 
 SERVICES = {
     "hoodie.compact.inline.max.delta.commits": "3",
@@ -70,7 +70,7 @@ def test_files_of_each_commit_were_synced(
     base = tmp_path / "trips"
     table = pyhudi.create_table(
         str(base),
-        _rows(range(40), 1),
+        people(range(40), 1, 1),
         key="id",
         partition_by=partition_by,
         type=kind,  # type: ignore[arg-type]
@@ -78,11 +78,11 @@ def test_files_of_each_commit_were_synced(
         options={**SERVICES, "hoodie.table.cdc.enabled": "true"} if kind == "cow" else SERVICES,
     )
     for value in range(2, 8):
-        table.upsert(_rows(range(0, 40, 3), value))
-    table.insert(_rows(range(40, 60), 8))
-    table.delete("id < 5")
+        table.upsert(people(range(0, 40, 3), value, value))
+    table.insert(people(range(40, 60), 8, 8))
+    table.delete("id < 'k05'")
     table.cluster()
-    table.overwrite(_rows(range(5), 9))
+    table.overwrite(people(range(5), 9, 9))
     if kind == "mor":
         table.compact()
     storage = Storage(str(base))
@@ -102,14 +102,3 @@ def _check(table: TableSnapshot, syncs: Syncs) -> int:
         assert {f"{storage.uri}/{path}" for path in paths} <= durable, commit
         checked += len(paths)
     return checked
-
-
-def _rows(ids: Iterable[int], value: int) -> pa.Table:
-    ids = list(ids)
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "city": [("oslo", "rome")[number % 2] for number in ids],
-            "v": [value] * len(ids),
-        }
-    )
