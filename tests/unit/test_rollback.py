@@ -15,8 +15,10 @@ from pyhudi.clock import SystemClock
 from pyhudi.config.actions import REPLACE_COMMIT, ROLLBACK, Instant, State
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.table_version import table_version
+from pyhudi.engine.protocol import Attempt
 from pyhudi.errors import CommitConflict, UnsupportedTableFeature
 from pyhudi.slices.markers import Marker
+from pyhudi.slices.write_tokens import token_of_write
 from pyhudi.storage.storage import Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import CommitMetadata, Timeline, WriteStat, instant_files, serde
@@ -153,15 +155,32 @@ def test_rollback_deletes_torn_log_file_unless_committed(tmp_path: Path) -> None
     block = storage.read(whole)
     storage.put(dead, block[: len(block) // 2])
     request = RollbackRequest("", "g", OLD, log_blocks={whole: 1, dead: 1})
-    assert without_torn_logs(storage, timeline, [request]) == [
+    assert without_torn_logs(storage, timeline, TIME, [request]) == [
         RollbackRequest("", "g", OLD, files=(dead,)),
         RollbackRequest("", "g", OLD, log_blocks={whole: 1}),
     ]
     storage.put(dead, block + block[: len(block) // 2])
-    assert without_torn_logs(storage, timeline, [request]) == [request]
+    assert without_torn_logs(storage, timeline, TIME, [request]) == [request]
     storage.put(whole, block[: len(block) // 2])
     damaged = RollbackRequest("", "g", OLD, log_blocks={whole: 1})
-    assert without_torn_logs(storage, timeline, [damaged]) == [damaged]
+    assert without_torn_logs(storage, timeline, TIME, [damaged]) == [damaged]
+
+
+@pytest.mark.parametrize("is_of_target", [True, False])
+def test_rollback_keeps_torn_log_file_of_another_writer(
+    tmp_path: Path, *, is_of_target: bool
+) -> None:
+    """Up to table version 6, the log files of all writes of a slice have its base instant."""
+    table = PEOPLE.make(tmp_path, version=6, kind="mor", first=["a"])
+    storage, other = table.storage, "20991231235959999"
+    storage.put(f".hoodie/{other}.deltacommit.inflight", b"")
+    token = token_of_write(Attempt(0, 1, 0), TIME if is_of_target else other)
+    torn = f".g0-0_{OLD}.log.1_{token}"
+    storage.put(torn, b"#HUDI#")
+    request = RollbackRequest("", "g0-0", OLD, log_blocks={torn: 1})
+    deletes = RollbackRequest("", "g0-0", OLD, files=(torn,))
+    found = without_torn_logs(storage, table.refresh().state.timeline, TIME, [request])
+    assert found == [deletes if is_of_target else request]
 
 
 GOLDEN = ["v6_cow_inflight", "v6_mor_inflight", "v8_mor_inflight", "v9_mor_inflight"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from pyhudi.config.actions import COMMIT, COMPACTION, Instant, State
+from pyhudi.config.actions import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION, Instant, State
 from pyhudi.config.file_names import file_name_of, parse_base_name, parse_log_name
 from pyhudi.config.table_version import TableVersion
 from pyhudi.errors import CorruptTable, UnsupportedTableFeature
@@ -94,7 +94,7 @@ def plan_rollback(
     else:
         profile = timeline.workload(target)
         requests = requests_by_listing(storage, version, target.requested, profile)
-    return without_torn_logs(storage, timeline, requests)
+    return without_torn_logs(storage, timeline, target.requested, requests)
 
 
 def requests_by_markers(
@@ -282,24 +282,39 @@ def _requests_of_appended_slices(
 
 
 def without_torn_logs(
-    storage: Storage, timeline: Timeline, requests: Iterable[RollbackRequest]
+    storage: Storage, timeline: Timeline, target: str, requests: Iterable[RollbackRequest]
 ) -> list[RollbackRequest]:
     """Return the requests, with deletes of newest log files that contain no complete block.
 
     Their writer failed in the first block. A file that a completed commit names is damaged and is
-    kept, and so is a file that a plan names.
+    kept, and so is a file that a plan names, or that another pending write may be writing.
     """
+    others = [write.requested for write in timeline.pending(COMMIT, DELTA_COMMIT, LOG_COMPACTION)]
+    others = [other for other in others if other != target]
     remaining = []
     for request in requests:
         newest = max(request.log_blocks, key=_log_version, default=None)
         path = "" if newest is None else request.path(newest)
-        if newest is None or not is_torn(storage, path) or _is_named(timeline, path):
+        if (
+            newest is None
+            or _may_be_of_others(newest, target, others)
+            or not is_torn(storage, path)
+            or _is_named(timeline, path)
+        ):
             remaining.append(request)
             continue
         remaining.append(replace(request, files=(newest,), log_blocks={}))
         if older := {name: n for name, n in request.log_blocks.items() if name != newest}:
             remaining.append(replace(request, log_blocks=older))
     return remaining
+
+
+def _may_be_of_others(name: str, target: str, others: Collection[str]) -> bool:
+    """Return whether a log file, named by its base file, may be from a write beside the target."""
+    log = parse_log_name(name)
+    if log is None or any(may_be_token_of(log.write_token, other) for other in others):
+        return True
+    return bool(others) and not may_be_token_of(log.write_token, target)
 
 
 def _log_version(name: str) -> int:
