@@ -123,6 +123,7 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
     """Revert instants in order, after which `to` is the newest; return the restore's instant.
 
     Runs in a critical section. No other writer may be active, and only services may be pending.
+    Raises `CommitConflict` if this writer loses its lock.
     """
     targets = list(targets)
     for participant in table.participants:
@@ -135,6 +136,7 @@ def restore_to(table: TableSnapshot, to: Instant, targets: Iterable[Instant]) ->
     }
     with beating(table.storage, restore.time, table.clock):
         plan_file = serde.encode_container("HoodieRestorePlan", plan, table.clock)
+        table.lock_manager.check_held()
         restore.request_planned(plan_file, table.timeline)
         restore.begin()
         _execute(restore, plan)

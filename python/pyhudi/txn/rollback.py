@@ -91,8 +91,12 @@ def roll_back_completed(
 
 
 def reopen_instant(table: TableSnapshot, timeline: Timeline, target: Instant) -> None:
-    """Make a completed instant inflight again, so readers no longer see it."""
+    """Make a completed instant inflight again, so readers no longer see it.
+
+    Raises `CommitConflict` if this writer has lost its lock: another one may have committed since.
+    """
     if target.is_completed:
+        table.lock_manager.check_held()
         _open_instant(table, timeline, target).unpublish()
 
 
