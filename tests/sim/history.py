@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, Instant, State
+from pyhudi.config.actions import COMMIT_ACTIONS, RESTORE, ROLLBACK, Instant, State
 from pyhudi.config.file_names import parse_log_name
 from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.write_tokens import may_be_token_of
@@ -29,6 +29,8 @@ class Attempt:
     published: int = 0
     had: int = 0
     """What it had published when it said that it was done."""
+    restored: int = 0
+    """How many of its commits a restore has removed."""
     most: int = 1
     """What it may publish: a compaction carries out what others have planned, too."""
     said: str = ""
@@ -73,6 +75,10 @@ class History:
     deliveries: Deliveries | None = None
     """What the streams of the table returned, where it has some."""
     first_rows: Rows = field(default_factory=lambda: START)
+    has_restore: bool = False
+    """Whether a task has requested a restore."""
+    restored_instants: set[str] = field(default_factory=set)
+    """The commits that a restore has removed, by requested time."""
     planned: set[str] = field(default_factory=set)
     """Files that stayed as a service was planned with them."""
 
@@ -82,7 +88,10 @@ class History:
         Up to table version 6 a plan is completed under one name each time. Who stands still as it
         removes what came late removes what others have published since: the plan is pending again.
         """
-        if attempt.said != "done" or attempt.published == attempt.had:
+        if attempt.said != "done" or attempt.published + attempt.restored in (
+            attempt.had,
+            attempt.had + attempt.restored,
+        ):
             return True
         may_go = attempt.most > 1 and not self.config.layout.completion_in_name
         return may_go and any(task.stood_still for task in self.begun.values())
@@ -97,6 +106,7 @@ class History:
         found = self._instant(path)
         if found is not None and found.action == ROLLBACK:
             self.took_back.add(task.name)
+        self.has_restore |= found is not None and found.action == RESTORE
         if found is None or found.action not in COMMIT_ACTIONS:
             return
         if found.state is State.REQUESTED:
@@ -116,7 +126,9 @@ class History:
         self.on_missing(task, path)
         found = self._instant(path)
         writer = self.begun.get((found.requested, found.action)) if found else None
-        if found and self._was_archived(found.requested):
+        if found and (
+            found.requested in self.restored_instants or self._was_archived(found.requested)
+        ):
             return
         if found and found.state is State.INFLIGHT and writer not in (task, None):
             # Another one ends what a writer began to take back itself.
@@ -126,6 +138,9 @@ class History:
         attempt = self.completed.pop(path, None)
         if attempt is not None:
             attempt.published -= 1
+            if self.has_restore and found is not None:
+                attempt.restored += 1
+                self.restored_instants.add(found.requested)
             self.undone.append((path, attempt))
             self.moments.append(dict(self.completed))
 

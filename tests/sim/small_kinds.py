@@ -72,4 +72,17 @@ CLEANED = [
     SmallKind(AGED, ("read", "archive")),
     SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", forgets=True, commits=4), ("update", "archive")),
 ]
-SMALL_KINDS = [*WRITERS, *READERS, *SERVED, *CLEANED]
+TO_INDEX = Kind(9, "cow", "SIMPLE", metadata=True)
+CHANGED = [
+    SmallKind(TO_INDEX, ("insert", "create index")),
+    SmallKind(Kind(6, "mor", "SIMPLE", metadata=True), ("insert", "create index")),
+    SmallKind(TO_INDEX, ("insert", "create index blocking"), same_machine=False),
+    SmallKind(INDEXED, ("insert", "drop index")),
+    SmallKind(COW, ("insert", "widen column")),
+    SmallKind(COW, ("insert", "restore")),
+    SmallKind(COW, ("read", "restore")),
+    SmallKind(Kind(9, "mor", "RECORD_INDEX", metadata=True), ("insert", "restore")),
+    SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "restore"), same_machine=False),
+]
+"""An index, a column or the commits of a table change."""
+SMALL_KINDS = [*WRITERS, *READERS, *SERVED, *CLEANED, *CHANGED]

@@ -7,27 +7,35 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import pyarrow as pa
 import pytest
 
+from pyhudi.admin.restore import restore
 from pyhudi.api.table import HudiTable
 from pyhudi.config.lock_options import CONFLICT_RETRIES
 from pyhudi.config.table_config import TableConfig
 from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import (
     AfterCommitError,
+    AfterRollbackError,
     CommitConflict,
     CommitUnknown,
     HistoryUnavailable,
     LockTimeout,
     StorageError,
 )
+from pyhudi.metadata.index_request import IndexRequest
+from pyhudi.schema.alter_changes import ChangeType
 from pyhudi.storage.storage import Storage
+from pyhudi.timeline import Timeline
 from pyhudi.timeline.archive import Archive
 from pyhudi.txn.heartbeat import UNSEEN_MS
-from pyhudi.write import update_delete, upsert
+from pyhudi.write import index_operations, update_delete, upsert
+from pyhudi.write.alter import alter
 from pyhudi.write.conflict_retries import retry_on_conflict
 from pyhudi.write.table_opening import Handle
 from tests.sim.counts import note_run
@@ -58,9 +66,14 @@ Operation: TypeAlias = Literal[
     "cluster",
     "clean",
     "archive",
+    "create index",
+    "create index blocking",
+    "drop index",
+    "widen column",
+    "restore",
 ]
 """What a task does: to row k0, to another row of its file, to a row of another partition, with a
-new row, with all rows; or a table service."""
+new row, with all rows; or a table service, or to the table."""
 ROWS = {"update": "k0", "update other": "k2", "update far": "k1", "insert": "k4"}
 
 
@@ -105,6 +118,37 @@ class Outcome:
     error: str = ""
     result: str = ""
     """What the tasks reported and what the readers saw; equal for equivalent schedules."""
+
+
+def create_index(handle: Handle, clock: SmallWorldClock, *, concurrently: bool) -> object:
+    """Add a record index."""
+    request = IndexRequest("record_index")
+    return index_operations.create_index(handle, request, clock, concurrently=concurrently)
+
+
+def drop_index(handle: Handle, clock: SmallWorldClock) -> object:
+    """Drop the record index."""
+    return index_operations.drop_index(handle, "record_index", clock)
+
+
+def widen_column(handle: Handle, clock: SmallWorldClock) -> object:
+    """Change the type of the column `v` from int32 to int64."""
+    return alter(handle, [ChangeType("v", pa.int64())], clock=clock)
+
+
+def restore_first_commit(handle: Handle, clock: SmallWorldClock) -> object:
+    """Restore the table to its first commit."""
+    timeline = Timeline.load(handle.storage, TableConfig.load(handle.storage))
+    return restore(handle, timeline.commits[0].requested, clock=clock)
+
+
+TABLE_OPERATIONS: dict[str, Callable[[Handle, SmallWorldClock], object]] = {
+    "create index": partial(create_index, concurrently=True),
+    "create index blocking": partial(create_index, concurrently=False),
+    "drop index": drop_index,
+    "widen column": widen_column,
+    "restore": restore_first_commit,
+}
 
 
 def play_schedule(
@@ -189,7 +233,7 @@ def _task(
         try:
             retry_on_conflict(Handle(storage, LocalEngine(1), kind.options), None, method, clock)
             attempt.said, attempt.had = "done", attempt.published
-        except (CommitUnknown, AfterCommitError) as error:
+        except (CommitUnknown, AfterCommitError, AfterRollbackError) as error:
             task.world.tell(f"ends with {error!r}")
         except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
             attempt.said = "failed"
@@ -203,6 +247,8 @@ def _method(
 ) -> tuple[Effect, Callable[[Handle, Any], object]]:
     if operation in SERVICES:
         return dict, lambda handle, _: SERVICES[operation](handle, clock)
+    if operation in TABLE_OPERATIONS:
+        return dict, lambda handle, _: TABLE_OPERATIONS[operation](handle, clock)
     if operation == "delete":
         keys = rows_of({"k0": (CITIES[0], 0)}).select(["id", "city"])
         return (
