@@ -534,9 +534,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     same_machine: a task can tell that another one has died; else only time tells.
     """
 
-    def start_beating(self: heartbeat.Heartbeat) -> None:
-        process_liveness.active_owners.add(self._name)
-        self.beat()
+    def renew_heartbeat(self: heartbeat.Heartbeat) -> None:
         found = weakref.ref(self)
 
         def beat() -> Callable[[], None] | None:
@@ -561,7 +559,7 @@ def ruled_by(world: World, monkeypatch: pytest.MonkeyPatch, *, same_machine: boo
     world.is_same_machine = same_machine
     monkeypatch.setattr(process_liveness, "active_owners", world.active_owners)
     monkeypatch.setattr(lock_manager, "_DelayedRelease", partial(WorldDelayedRelease, world))
-    monkeypatch.setattr(heartbeat.Heartbeat, "start", start_beating)
+    monkeypatch.setattr(heartbeat.Heartbeat, "_renew", renew_heartbeat)
     monkeypatch.setattr(renewal.Renewal, "start", start_renewal)
     if not same_machine:
         monkeypatch.setattr(process_liveness, "owner", lambda _name: b"")

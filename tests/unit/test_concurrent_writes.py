@@ -14,20 +14,24 @@ import pyarrow as pa
 import pytest
 
 import pyhudi
+from pyhudi.clock import SystemClock, parse_instant
 from pyhudi.config.actions import REPLACE_COMMIT
+from pyhudi.engine.local import LocalEngine
 from pyhudi.errors import CommitConflict, CorruptTable, UnsupportedTableFeature
 from pyhudi.index import record_index
 from pyhudi.metadata.commit_participant import MetadataParticipant
 from pyhudi.query.dml_scan import plan_select
 from pyhudi.slices import markers
+from pyhudi.storage.storage import Storage
 from pyhudi.table.participants import Commit
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import instant_files
-from pyhudi.txn.heartbeat import Heartbeat
+from pyhudi.txn.heartbeat import Heartbeat, path_of
 from pyhudi.txn.lock_manager import TableLockManager
 from pyhudi.txn.result import WriteResult
 from pyhudi.txn.transaction import Transaction
-from pyhudi.write import idempotency
+from pyhudi.write import idempotency, upsert
+from pyhudi.write.table_opening import Handle
 from pyhudi.write.write_context import WriteContext
 from tests.helpers.pairwise import pairwise
 from tests.helpers.pending_compaction import request_compaction
@@ -810,6 +814,46 @@ def test_stalled_writer_retries_after_its_files_are_removed(
     table.upsert(rows_of({"a": ("rome", 5)}))
     assert read(table) == {**START, "a": ("rome", 5)}
     assert taken
+
+
+class _LaggingClock(SystemClock):
+    """The clock of a machine that lags behind, once it shows the time of an instant."""
+
+    instant = ""
+
+    def now_ms(self) -> int:
+        return parse_instant(self.instant, "UTC") if self.instant else super().now_ms()
+
+
+def test_writer_with_lagging_clock_keeps_heartbeat_of_active_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it other writers would roll the active write back, or accept its zombie commit."""
+    table = make(tmp_path, "v9-cow-record-index")
+    enter, start = Transaction.__enter__, Transaction.start
+    clock, beats = _LaggingClock(), list[bytes]()
+
+    def enter_late(lagging: Transaction) -> Transaction:
+        def start_late(active: Transaction, profile: Any) -> None:
+            monkeypatch.undo()
+            beat = tmp_path / path_of(active.instant)
+            beats.append(beat.read_bytes())
+            clock.instant = active.instant
+            enter(lagging)
+            assert lagging.instant > active.instant
+            beats.append(beat.read_bytes())
+            start(active, profile)
+
+        monkeypatch.undo()
+        monkeypatch.setattr(Transaction, "start", start_late)
+        pyhudi.open_table(tmp_path).upsert(rows_of({"a": ("rome", 5)}))
+        return lagging
+
+    monkeypatch.setattr(Transaction, "__enter__", enter_late)
+    handle = Handle(Storage(str(tmp_path)), LocalEngine(1), table.options)
+    upsert.upsert(handle, rows_of({"b": ("oslo", 6)}), clock=clock)
+    assert beats[0] == beats[1]
+    assert read(table) == {**START, "a": ("rome", 5), "b": ("oslo", 6)}
 
 
 def test_delete_retries_if_file_group_is_missing(

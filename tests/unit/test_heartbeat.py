@@ -53,6 +53,18 @@ def test_beats_from_start_to_stop(storage: Storage) -> None:
     assert not file_of(storage).exists()
 
 
+def test_new_heartbeat_keeps_that_of_other_writer(storage: Storage) -> None:
+    active, lagging = (Heartbeat(storage, INSTANT, SystemClock()) for _ in range(2))
+    active.start_new()
+    content = file_of(storage).read_bytes()
+    lagging.start_new()
+    assert not lagging.has_started
+    lagging.stop()
+    assert file_of(storage).read_bytes() == content
+    active.stop()
+    assert not file_of(storage).exists()
+
+
 def test_heartbeat_without_process_expires_immediately(storage: Storage) -> None:
     beat = Heartbeat(storage, INSTANT, SystemClock())
     beat.start()

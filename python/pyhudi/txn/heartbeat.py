@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -189,7 +189,28 @@ class Heartbeat:
         """Beat once and start the thread for further beats. Raises the storage's errors."""
         process_liveness.active_owners.add(self._name)
         self.beat()
+        self._renew()
+
+    def start_new(self) -> None:
+        """Create the file and start the thread, unless another writer has a heartbeat of this time.
+
+        The clock of this writer may lag behind. Raises the storage's errors.
+        """
+        process_liveness.active_owners.add(self._name)
+        with self._lock:
+            self._write(self._storage.put_if_absent)
+        if self.has_started:
+            self._renew()
+        else:
+            self.stop_beating()
+
+    def _renew(self) -> None:
         self._renewal.start()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether this writer has written the file."""
+        return self._last is not None
 
     def join(self) -> None:
         """Renew the heartbeat of another process, as `start`, unless its write has ended."""
@@ -207,9 +228,13 @@ class Heartbeat:
             if not self._owned and self._last is not None and self._is_published():
                 self._lost = True
                 return
-            now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
-            fields = {**self._fields, "at_ms": now} if self._owned else {}
-            self._storage.put(self._path, json.dumps(fields).encode())
+            self._write(self._storage.put)
+
+    def _write(self, put: Callable[[str, bytes], bool | None]) -> None:
+        """Write the file. put: returns False if it has not written it."""
+        now, ticks = self._clock.now_ms(), self._clock.ticks_ms()
+        fields = {**self._fields, "at_ms": now} if self._owned else {}
+        if put(self._path, json.dumps(fields).encode()) is not False:
             self._last = (now, ticks)
 
     def _is_published(self) -> bool:
@@ -283,13 +308,14 @@ class Heartbeat:
         process_liveness.active_owners.discard(self._name)
 
     def stop(self) -> None:
-        """End the beats and remove the file, unless another process took a late write over.
+        """End the beats and remove the file, unless it belongs to another writer.
 
-        Raises the storage's errors.
+        Another process may have taken a late write over. Raises the storage's errors.
         """
         self.stop_beating()
         with self._lock:
-            if not (self.is_late and self.is_taken_over):
+            may_be_foreign = self.is_late or not self.has_started
+            if not (may_be_foreign and self.is_taken_over):
                 self._storage.delete_all([self._path])
 
     def __del__(self) -> None:

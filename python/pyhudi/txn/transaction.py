@@ -154,11 +154,12 @@ class Transaction:
         began_ms = table.clock.now_ms()
         heartbeat = self._take_instant()
         # The instant is later than those of the plan, and rarely has to be later than another.
-        table.storage.run_concurrently(self._reload, heartbeat.start)
-        if self._latest_time >= self.instant:
+        table.storage.run_concurrently(self._reload, heartbeat.start_new)
+        while not heartbeat.has_started or self._latest_time >= self.instant:
             heartbeat.stop()
             began_ms = table.clock.now_ms()
-            self._take_instant().start()
+            heartbeat = self._take_instant()
+            heartbeat.start_new()
         table.lock_manager.check_held()
         self._state = State.REQUESTED
         plan = replace_commit.content_of_request(table.config.version, self._operation, table.clock)
