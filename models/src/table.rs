@@ -170,6 +170,16 @@ impl Table {
         self.instants.iter().any(|i| i.is_completed() && i.late)
     }
 
+    /// The writes that a completed rollback on the timeline names.
+    pub fn rolled_back_writes(&self) -> Set {
+        let completed = self.select(|i| i.is_completed() && !i.archived);
+        let rollbacks = self
+            .instants_of(completed)
+            .filter(|(_, i)| i.action == Action::Rollback);
+        let targets = rollbacks.fold(0, |all, (_, i)| all | i.plan);
+        targets & self.select(|i| i.action == Action::Write)
+    }
+
     /// Load the timeline.
     pub fn view(&self, rules: Rules) -> View {
         let mut view = View {
@@ -179,10 +189,7 @@ impl Table {
             rolled_back: 0,
         };
         if rules.rolled_back_writes {
-            let completed = self.instants_of(view.completed);
-            let rollbacks = completed.filter(|(_, i)| i.action == Action::Rollback);
-            let targets = rollbacks.fold(0, |all, (_, i)| all | i.plan);
-            view.rolled_back = targets & self.select(|i| i.action == Action::Write);
+            view.rolled_back = self.rolled_back_writes();
         }
         let active = self
             .instants_of(view.completed | view.pending)

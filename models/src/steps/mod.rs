@@ -221,12 +221,13 @@ impl<'a> Turn<'a> {
         members(files).all(|n| self.state.table.files[n].exists)
     }
 
-    /// Decide which commits with a heartbeat count, within a critical section.
+    /// Decide which commits with a heartbeat count, and which were published after their rollback,
+    /// within a critical section.
     fn judge_zombies(&mut self, verified: Set) -> bool {
         let table = &self.state.table;
-        let with_beat = table
-            .select(|i| i.is_completed() && !i.archived && i.is_commit() && i.beat != Beat::Absent);
-        let unverified = with_beat & !verified;
+        let commits = table.select(|i| i.is_completed() && !i.archived && i.is_commit());
+        let with_beat = table.select(|i| i.beat != Beat::Absent);
+        let unverified = commits & (with_beat | table.rolled_back_writes()) & !verified;
         if unverified != 0 && !self.holds_lock() {
             return false;
         }

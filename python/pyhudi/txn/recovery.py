@@ -123,10 +123,7 @@ def _roll_back_failed(table: TableSnapshot, *, force: bool) -> Timeline:
     if failed:
         # A stalled writer may have published its commit during the rollback.
         timeline = zombie_commits.load_timeline(table)
-    reappeared = find_commits_after_rollback(timeline)
-    for instant in reappeared:
-        rollback.reopen_instant(table, timeline, instant)
-    return zombie_commits.load_timeline(table) if reappeared else timeline
+    return timeline
 
 
 def check_no_live_writer(table: TableSnapshot, timeline: Timeline) -> None:

@@ -310,7 +310,7 @@ def without_torn_logs(
 
 
 def _may_be_of_others(name: str, target: str, others: Collection[str]) -> bool:
-    """Return whether a log file, named by its base file, may be from a write beside the target."""
+    """Return whether another write than the target may have written a log file of a slice."""
     log = parse_log_name(name)
     if log is None or any(may_be_token_of(log.write_token, other) for other in others):
         return True

@@ -4,7 +4,8 @@ Another writer may then have taken the lock without seeing the commit. So a writ
 heartbeat until it has checked once more after the publication. A writer that finds a commit with a
 heartbeat decides in a critical section, before it plans on the commit, by the modification times of
 the files. If the lock may have expired between the last heartbeat and the completed file, the
-commit is a zombie and is revoked. Otherwise it counts, and the heartbeat is removed.
+commit is a zombie and is revoked. Otherwise it counts, and the heartbeat is removed. A commit that
+was published after its rollback is a zombie without a heartbeat.
 
 The stalled writer revokes its own commit if no other writer has decided. It first marks its
 heartbeat, because only this writer knows that the completed file may have become visible long after
@@ -14,6 +15,7 @@ its modification time.
 from __future__ import annotations
 
 from collections.abc import Collection
+from operator import attrgetter
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
@@ -21,6 +23,7 @@ from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER
 from pyhudi.storage.storage import Entry, Storage
 from pyhudi.table.table_snapshot import TableSnapshot
 from pyhudi.timeline import Timeline
+from pyhudi.timeline.rollbacks import find_commits_after_rollback
 from pyhudi.txn import heartbeat
 
 
@@ -46,11 +49,13 @@ def revoke_zombies(
         commit.requested: commit for commit in timeline.commits if commit.requested not in verified
     }
     beats = [beat for beat in heartbeat.files_of(storage, unverified) if beat.size]
-    if not beats:
+    after_rollback = find_commits_after_rollback(timeline)
+    if not (beats or after_rollback):
         return timeline
-    zombies = find_zombies(storage, timeline, beats)
+    late = find_zombies(storage, timeline, beats)
+    zombies = {*late, *(commit for commit in after_rollback if commit.requested in unverified)}
     table.lock_manager.check_held()
-    for commit in zombies:
+    for commit in sorted(zombies, key=attrgetter("requested")):
         logger.info("%s: revoking zombie commit %s", storage.uri, commit)
         storage.delete(timeline.path(commit))
     # Without heartbeats the other commits count, even if their writers want to revoke them.
@@ -62,7 +67,7 @@ def revoke_zombies(
 def find_zombies(
     storage: Storage, timeline: Timeline, beats: Collection[Entry] | None = None
 ) -> list[Instant]:
-    """Return the zombie commits. beats: the heartbeats, if they were listed before."""
+    """Return the zombie commits with a heartbeat. beats: the heartbeats, if already listed."""
     commits = {commit.requested: commit for commit in timeline.commits}
     if beats is None:
         beats = heartbeat.files_of(storage, commits)
