@@ -10,7 +10,7 @@ import pytest
 
 from pyhudi.errors import LockWarning, MetadataTableWarning
 from tests.sim.crash import count_native_writes
-from tests.sim.table_kinds import Kind, make
+from tests.sim.table_kinds import Kind, create_table
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -32,13 +32,13 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Kind], Path]:
-    """Gives a table of each kind, to be copied."""
+    """Return a function that creates a table of each kind once; its callers copy it."""
     made: dict[Kind, Path] = {}
 
     def table(kind: Kind) -> Path:
         if kind not in made:
             base = tmp_path_factory.mktemp("kinds") / "table"
-            make(base, kind)
+            create_table(base, kind)
             made[kind] = base
         return made[kind]
 

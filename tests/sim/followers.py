@@ -59,9 +59,9 @@ class Deliveries:
             self.start,
             consumer="c",
             wait=False,
-            changes=self.kind.changes,
-            meta_fields=not self.kind.changes,
-            fallback_full_scan=self.kind.forgets,
+            changes=self.kind.cdc,
+            meta_fields=not self.kind.cdc,
+            fallback_full_scan=self.kind.is_cleaned,
         )
 
 
@@ -98,9 +98,7 @@ def judge_deliveries(deliveries: Deliveries, base: Path, expected: list[Rows]) -
     assert len(positions) == len(set(positions)), f"committed twice: {positions}"
     steps = list(commit_steps(table.state, None))
     with_rows = {
-        step.instants: step.time
-        for step in steps
-        if step.has_rows(table.state, changes=kind.changes)
+        step.instants: step.time for step in steps if step.has_rows(table.state, changes=kind.cdc)
     }
     # Of several streams that begin with all rows, the first to commit is the consumer's. It may be
     # killed before it reports that.
@@ -109,7 +107,7 @@ def judge_deliveries(deliveries: Deliveries, base: Path, expected: list[Rows]) -
     since = max((each.position for each in firsts), default="")
     delivered = {each.instants for each in deliveries.batches}
     missed = {each for each, time in with_rows.items() if time > since and each not in delivered}
-    if kind.forgets:
+    if kind.is_cleaned:
         # Of a commit whose files were cleaned, a batch has the rows that are still current, if any.
         times = table.scan([COMMIT_TIME]).to_arrow()[COMMIT_TIME].to_pylist()
         missed = {each for each in missed if not set(times).isdisjoint(each)}
@@ -119,17 +117,17 @@ def judge_deliveries(deliveries: Deliveries, base: Path, expected: list[Rows]) -
     state: Rows = {}
     for delivery in sorted(deliveries.batches, key=lambda each: each.position):
         for row in delivery.rows:
-            instant, after = row["ts_ms"] if kind.changes else row[COMMIT_TIME], row
+            instant, after = row["ts_ms"] if kind.cdc else row[COMMIT_TIME], row
             if instant not in counted:
                 continue
-            if kind.changes:
+            if kind.cdc:
                 after = row["after"] or row["before"]
             key = after["id"]
-            if kind.changes and row["op"] == "d":
+            if kind.cdc and row["op"] == "d":
                 state.pop(key, None)
             else:
                 state[key] = (after["city"], after["v"])
-    if kind.changes:
+    if kind.cdc:
         assert state in expected, f"{state} is none of {expected}"
     else:
         assert any(state.items() >= rows.items() for rows in expected), f"{state}, {expected}"

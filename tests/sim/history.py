@@ -14,7 +14,7 @@ from pyhudi.config.table_config import TableConfig
 from pyhudi.slices.write_tokens import may_be_token_of
 from pyhudi.timeline.archive import Archive
 from tests.sim.followers import Deliveries
-from tests.sim.table_kinds import START, Rows
+from tests.sim.table_kinds import FIRST_ROWS, Rows
 from tests.sim.world import Task, World
 
 Seen = tuple[str, tuple[str, int]]
@@ -52,7 +52,7 @@ class History:
     """What tasks did, and what the table was meanwhile."""
 
     config: TableConfig
-    gives_way: bool = True
+    non_blocking: bool = False
     doing: dict[str, Attempt] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     completed: dict[str, Attempt] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class History:
     """Writes that their writers could not take back."""
     deliveries: Deliveries | None = None
     """What the streams of the table returned, where it has some."""
-    first_rows: Rows = field(default_factory=lambda: START)
+    first_rows: Rows = field(default_factory=lambda: FIRST_ROWS)
     has_restore: bool = False
     """Whether a task has requested a restore."""
     restored_instants: set[str] = field(default_factory=set)
@@ -204,7 +204,7 @@ class History:
         """
         undone = [one for path, one in moment.items() if (path, one) in self.undone]
         lasting = {path: one for path, one in moment.items() if (path, one) not in self.undone}
-        paths = list(lasting) if self.gives_way else sorted(lasting)
+        paths = sorted(lasting) if self.non_blocking else list(lasting)
         parts = [self._rows({path: lasting[path] for path in paths[:n]}) for n in range(len(paths))]
         now = self._rows(lasting)
         return [now, *(one.effect(state) for one in undone for state in (*parts, now))]
@@ -212,7 +212,7 @@ class History:
     def _rows(self, completed: dict[str, Attempt]) -> Rows:
         """After these writes, by completion or, where none gives way, request."""
         rows = dict(self.first_rows)
-        for path in completed if self.gives_way else sorted(completed):
+        for path in sorted(completed) if self.non_blocking else completed:
             rows = completed[path].effect(rows)
         return rows
 

@@ -31,7 +31,7 @@ from tests.sim.counts import note_run
 from tests.sim.crash import leftovers
 from tests.sim.followers import Deliveries, follows, judge_deliveries
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
-from tests.sim.table_kinds import CITIES, Kind, Rows, rows_of
+from tests.sim.table_kinds import CITIES, Kind, Rows, to_arrow
 from tests.sim.tasks import SERVICES, reads, serves, writes
 from tests.sim.world import Odds, Task, World, WorldClock, WorldStorage, ruled_by
 
@@ -96,18 +96,18 @@ def play(
     ruled_by(world, patch, same_machine=seed % 4 < 2)
     storage = Storage(str(base))
     config = TableConfig.load(storage)
-    history = world.history = History(config, kind.gives_way)
+    history = world.history = History(config, non_blocking=kind.non_blocking)
     noting_what_stays(history, patch)
-    if kind.forgets:
+    if kind.is_cleaned:
         history.archive = lambda: Archive(storage, config)
     for number in range(world.random.choice([2, 2, 3, 4])):
         count = world.random.choice([1, 1, 2])
         world.add(f"w{number}", writes(history, str(base), kind, count))
     world.add("reader", reads(history, str(base), kind))
-    followed = Deliveries(kind, None if seed % 3 == 0 and not kind.changes else "earliest")
-    for number in range(2 if kind.streams else 0):
+    followed = Deliveries(kind, None if seed % 3 == 0 and not kind.cdc else "earliest")
+    for number in range(2 if kind.has_stream else 0):
         world.add(f"stream{number}", follows(followed, str(base)))
-    if kind.background:
+    if kind.background_services:
         world.add("services", serves(history, str(base), kind))
     world.run()
     assert not history.unexplained(), history.unexplained()
@@ -123,7 +123,7 @@ def play(
     last = {"k0": (CITIES[0], 9999)}
     finish(world, history, str(base), kind, last)
     judge(history, base, kind, stood_still=any(task.stood_still for task in world.tasks))
-    if kind.streams:
+    if kind.has_stream:
         judge_deliveries(followed, base, history.ends())
         history.deliveries = followed
     return history
@@ -154,7 +154,7 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
 
     def work(task: Task) -> None:
         handle = Handle(WorldStorage(uri, world), LocalEngine(1), kind.options)
-        if "cluster" in kind.services or kind.rings:
+        if "cluster" in kind.services or kind.consistent_hashing:
             # It gives way to a plan that a killed one has left.
             history.doing[task.name] = Attempt(dict)
             left, clock = ClusteringRequest(schedule=False), WorldClock(world, task)
@@ -166,7 +166,7 @@ def finish(world: World, history: History, uri: str, kind: Kind, rows: Rows) -> 
         clock = WorldClock(world, task)
         # What came late, and whose writer was killed then, it takes back itself.
         retry_on_conflict(
-            handle, None, lambda one, _: upsert.upsert(one, rows_of(rows), clock=clock), clock
+            handle, None, lambda one, _: upsert.upsert(one, to_arrow(rows), clock=clock), clock
         )
         for name in kind.services:
             history.doing[task.name] = Attempt(dict)

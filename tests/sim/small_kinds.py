@@ -1,4 +1,4 @@
-"""The small worlds that are explored."""
+"""The small worlds that the explorer runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.sim.table_kinds import Kind
 
 
 @dataclass(frozen=True)
-class FileLocked(Kind):
-    """A table with Hudi's lock that is a file, which expires after a minute."""
+class FileLockKind(Kind):
+    """A table with Hudi's file-based lock, which expires after a minute."""
 
     def __str__(self) -> str:
         """The name of the kind."""
@@ -24,25 +24,25 @@ class FileLocked(Kind):
 
 
 COW = Kind(9, "cow", "SIMPLE")
-INDEXED = Kind(9, "cow", "RECORD_INDEX", metadata=True)
-APPENDED = Kind(8, "mor", "BUCKET", gives_way=False)
+RECORD_INDEX = Kind(9, "cow", "RECORD_INDEX", metadata=True)
+NON_BLOCKING = Kind(8, "mor", "BUCKET", non_blocking=True)
 
-AGED = Kind(9, "cow", "SIMPLE", forgets=True, commits=4)
+OLD_COMMITS = Kind(9, "cow", "SIMPLE", is_cleaned=True, commits=4)
 
 WRITERS = [
     SmallKind(COW, ("increment", "increment")),
     SmallKind(COW, ("insert", "insert"), same_machine=False),
-    SmallKind(COW, ("update", "update other"), retries=1),
-    SmallKind(COW, ("update", "update far"), same_machine=False, is_far=True),
-    SmallKind(COW, ("update", "delete"), is_far=True),
-    SmallKind(COW, ("insert", "insert"), is_far=True),
-    SmallKind(FileLocked(9, "cow", "SIMPLE"), ("increment", "increment")),
+    SmallKind(COW, ("update", "update other row"), retries=1),
+    SmallKind(COW, ("update", "update other partition"), same_machine=False, on_object_store=True),
+    SmallKind(COW, ("update", "delete"), on_object_store=True),
+    SmallKind(COW, ("insert", "insert"), on_object_store=True),
+    SmallKind(FileLockKind(9, "cow", "SIMPLE"), ("increment", "increment")),
     SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE"), ("insert", "insert")),
     SmallKind(Kind(6, "mor", "SIMPLE"), ("increment", "increment"), same_machine=False),
     SmallKind(Kind(9, "mor", "BUCKET"), ("insert", "insert")),
-    SmallKind(APPENDED, ("update", "update")),
-    SmallKind(APPENDED, ("insert", "insert"), same_machine=False),
-    SmallKind(INDEXED, ("insert", "insert")),
+    SmallKind(NON_BLOCKING, ("update", "update")),
+    SmallKind(NON_BLOCKING, ("insert", "insert"), same_machine=False),
+    SmallKind(RECORD_INDEX, ("insert", "insert")),
     SmallKind(Kind(9, "mor", "RECORD_INDEX", metadata=True), ("increment", "increment")),
     SmallKind(
         Kind(6, "mor", "BLOOM", metadata=True), ("increment", "increment"), same_machine=False
@@ -56,33 +56,34 @@ READERS = [
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "read")),
     SmallKind(Kind(9, "mor", "RECORD_INDEX", metadata=True), ("insert", "read")),
 ]
-SERVED = [
+SERVICES = [
     SmallKind(Kind(9, "mor", "BUCKET"), ("update", "compact")),
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "compact"), same_machine=False),
     SmallKind(COW, ("update", "cluster")),
 ]
-CLEANED = [
-    SmallKind(AGED, ("update", "clean")),
-    SmallKind(AGED, ("read", "clean")),
-    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", forgets=True, commits=4), ("insert", "clean")),
+CLEANS_AND_ARCHIVES = [
+    SmallKind(OLD_COMMITS, ("update", "clean")),
+    SmallKind(OLD_COMMITS, ("read", "clean")),
+    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", is_cleaned=True, commits=4), ("insert", "clean")),
     SmallKind(
-        Kind(9, "cow", "RECORD_INDEX", metadata=True, forgets=True, commits=4), ("update", "clean")
+        Kind(9, "cow", "RECORD_INDEX", metadata=True, is_cleaned=True, commits=4),
+        ("update", "clean"),
     ),
-    SmallKind(AGED, ("update", "archive"), same_machine=False),
-    SmallKind(AGED, ("read", "archive")),
-    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", forgets=True, commits=4), ("update", "archive")),
+    SmallKind(OLD_COMMITS, ("update", "archive"), same_machine=False),
+    SmallKind(OLD_COMMITS, ("read", "archive")),
+    SmallKind(Kind(6, "cow", "GLOBAL_SIMPLE", is_cleaned=True, commits=4), ("update", "archive")),
 ]
-TO_INDEX = Kind(9, "cow", "SIMPLE", metadata=True)
-CHANGED = [
-    SmallKind(TO_INDEX, ("insert", "create index")),
+WITHOUT_INDEX = Kind(9, "cow", "SIMPLE", metadata=True)
+TABLE_CHANGES = [
+    SmallKind(WITHOUT_INDEX, ("insert", "create index")),
     SmallKind(Kind(6, "mor", "SIMPLE", metadata=True), ("insert", "create index")),
-    SmallKind(TO_INDEX, ("insert", "create index blocking"), same_machine=False),
-    SmallKind(INDEXED, ("insert", "drop index")),
+    SmallKind(WITHOUT_INDEX, ("insert", "create index blocking"), same_machine=False),
+    SmallKind(RECORD_INDEX, ("insert", "drop index")),
     SmallKind(COW, ("insert", "widen column")),
     SmallKind(COW, ("insert", "restore")),
     SmallKind(COW, ("read", "restore")),
     SmallKind(Kind(9, "mor", "RECORD_INDEX", metadata=True), ("insert", "restore")),
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "restore"), same_machine=False),
 ]
-"""An index, a column or the commits of a table change."""
-SMALL_KINDS = [*WRITERS, *READERS, *SERVED, *CLEANED, *CHANGED]
+"""One task changes an index, a column or the commits of the table."""
+SMALL_KINDS = [*WRITERS, *READERS, *SERVICES, *CLEANS_AND_ARCHIVES, *TABLE_CHANGES]

@@ -49,15 +49,15 @@ from tests.sim.small_world import (
     SmallWorldClock,
     SmallWorldStorage,
 )
-from tests.sim.table_kinds import CITIES, Kind, rows_of
+from tests.sim.table_kinds import CITIES, Kind, to_arrow
 from tests.sim.tasks import SERVICES
 from tests.sim.world import Task, ruled_by
 
 Operation: TypeAlias = Literal[
     "increment",
     "update",
-    "update other",
-    "update far",
+    "update other row",
+    "update other partition",
     "insert",
     "insert and read",
     "delete",
@@ -74,7 +74,7 @@ Operation: TypeAlias = Literal[
 ]
 """What a task does: to row k0, to another row of its file, to a row of another partition, with a
 new row, with all rows; or a table service, or to the table."""
-ROWS = {"update": "k0", "update other": "k2", "update far": "k1", "insert": "k4"}
+ROWS = {"update": "k0", "update other row": "k2", "update other partition": "k1", "insert": "k4"}
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class SmallKind:
     operations: tuple[Operation, Operation]
     same_machine: bool = True
     """A task can see that the other one has crashed; otherwise only time shows it."""
-    is_far: bool = False
+    on_object_store: bool = False
     """Independent calls are sent together, as on an object store."""
     retries: int = 0
 
     def __str__(self) -> str:
         """The name of the world."""
         first, second = (operation.replace(" ", "-") for operation in self.operations)
-        more = "-two-machines" * (not self.same_machine) + "-far" * self.is_far
+        more = "-two-machines" * (not self.same_machine) + "-object-store" * self.on_object_store
         more += f"-{self.retries}-retries" if self.retries else ""
         return f"{self.table}-{first}-{second}{more}"
 
@@ -179,12 +179,12 @@ def play_schedule(
 
 
 def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPatch) -> str:
-    world.asks_ahead = kind.is_far
+    world.asks_ahead = kind.on_object_store
     ruled_by(world, patch, same_machine=kind.same_machine)
     storage = Storage(str(base))
     config = TableConfig.load(storage)
     history = world.history = History(
-        config, kind.table.gives_way, first_rows=kind.table.first_rows
+        config, non_blocking=kind.table.non_blocking, first_rows=kind.table.first_rows
     )
     if "archive" in kind.operations:
         history.archive = lambda: Archive(storage, config)
@@ -250,7 +250,7 @@ def _method(
     if operation in TABLE_OPERATIONS:
         return dict, lambda handle, _: TABLE_OPERATIONS[operation](handle, clock)
     if operation == "delete":
-        keys = rows_of({"k0": (CITIES[0], 0)}).select(["id", "city"])
+        keys = to_arrow({"k0": (CITIES[0], 0)}).select(["id", "city"])
         return (
             lambda rows: {key: row for key, row in rows.items() if key != "k0"},
             lambda handle, _: upsert.delete_keys(handle, keys, clock=clock),
@@ -266,5 +266,5 @@ def _method(
     row = {key: (CITIES[int(key[1:]) % 2], value)}
     return (
         lambda rows: {**rows, **row},
-        lambda handle, _: upsert.upsert(handle, rows_of(row), clock=clock),
+        lambda handle, _: upsert.upsert(handle, to_arrow(row), clock=clock),
     )

@@ -17,14 +17,14 @@ from pyhudi.config.metadata_options import COMPACT_AFTER
 from tests.sim.world import START_MS, Odds, Task, World, WorldClock
 
 Rows = dict[str, tuple[str, int]]
-"""City and value by id."""
+"""City and value of each row, by id."""
 
-SMALL = {
+BASE_OPTIONS = {
     "hoodie.bloom.index.filter.type": "SIMPLE",
     "hoodie.index.bloom.num_entries": "16",
     "hoodie.write.lock.wait_time_ms": "60000",
 }
-RINGS = {
+CONSISTENT_HASHING = {
     "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
     "hoodie.bucket.index.max.num.buckets": "4",
     "hoodie.bucket.index.min.num.buckets": "1",
@@ -32,176 +32,184 @@ RINGS = {
     "hoodie.bucket.index.split.threshold": "0.000001",
 }
 CITIES = ("rome", "oslo")
-START: Rows = {f"k{n}": (CITIES[n % 2], 0) for n in range(4)}
-"""In each table at first."""
+FIRST_ROWS: Rows = {f"k{n}": (CITIES[n % 2], 0) for n in range(4)}
+"""The rows of each table before the simulation begins."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table."""
+    """A kind of table: its format, its index and its concurrency settings."""
 
     version: int
     type: Literal["cow", "mor"]
     index: str
     metadata: bool = False
-    gives_way: bool = True
-    """Else writers append to the same buckets, and the later request wins."""
-    forgets: bool = False
-    """What may be cleaned and archived is."""
-    writers_first: bool = False
-    """Clusterings give way to writers."""
-    rings: bool = False
-    """Buckets are split and merged."""
-    groups: bool = False
+    """The table has a metadata table."""
+    non_blocking: bool = False
+    """Writers append to the same file groups without conflicts, and the later request wins."""
+    is_cleaned: bool = False
+    """Tasks clean and archive the table."""
+    prefers_writers: bool = False
+    """A clustering aborts on a conflict with a writer."""
+    consistent_hashing: bool = False
+    """Clusterings split and merge the buckets."""
+    group_commits: bool = False
     """Most writes are group commits."""
-    background: bool = False
+    background_services: bool = False
     """A thread runs the services after the commits of a writer."""
-    streams: bool = False
-    """A stream follows the table."""
-    changes: bool = False
-    """It has change logs, which the stream reads."""
+    has_stream: bool = False
+    """A stream reads the table."""
+    cdc: bool = False
+    """The table has change logs, and the stream reads them."""
     is_new: bool = False
-    """It has no commit at first."""
+    """The table has no commit at first."""
     commits: int = 1
-    """The number of commits that it has at first otherwise, all of the same rows."""
+    """The number of commits that a table has at first unless it is new, all of the same rows."""
 
     def __str__(self) -> str:
-        more = "-metadata" * self.metadata + "-appends" * (not self.gives_way)
-        more += "-forgets" * self.forgets + "-writers-first" * self.writers_first
-        more += "-rings" * self.rings + "-groups" * self.groups
-        more += "-background" * self.background + "-streams" * self.streams
-        more += "-changes" * self.changes + "-new" * self.is_new
-        more += f"-{self.commits}-commits" * (self.commits > 1)
-        return f"v{self.version}-{self.type}-{self.index}{more}".lower()
+        suffixes = {
+            "metadata": self.metadata,
+            "non-blocking": self.non_blocking,
+            "cleaned": self.is_cleaned,
+            "prefer-writers": self.prefers_writers,
+            "consistent-hashing": self.consistent_hashing,
+            "group-commits": self.group_commits,
+            "background-services": self.background_services,
+            "stream": self.has_stream,
+            "cdc": self.cdc,
+            "new": self.is_new,
+            f"{self.commits}-commits": self.commits > 1,
+        }
+        parts = [suffix for suffix, is_set in suffixes.items() if is_set]
+        return "-".join([f"v{self.version}", self.type, self.index, *parts]).lower()
 
     @property
     def first_rows(self) -> Rows:
-        """The rows that the table has at first."""
-        return {} if self.is_new else START
+        """The rows of the table before the simulation begins."""
+        return {} if self.is_new else FIRST_ROWS
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Those that run beside its writers. Where none gives way, who comes later wins."""
-        makes_index = self.metadata and self.index == "SIMPLE"
-        found = (
+        """The services that run concurrently with the writers; none for non-blocking writers."""
+        builds_index = self.metadata and self.index == "SIMPLE"
+        has_clustering = self.index != "BUCKET" or self.consistent_hashing
+        services = (
             ("compact", self.type == "mor"),
             ("log_compact", self.type == "mor"),
-            ("cluster", (self.index != "BUCKET" or self.rings) and not makes_index),
-            ("index", makes_index),
-            ("clean", self.forgets),
-            ("archive", self.forgets),
+            ("cluster", has_clustering and not builds_index),
+            ("index", builds_index),
+            ("clean", self.is_cleaned),
+            ("archive", self.is_cleaned),
         )
-        return tuple(name for name, has in found if has and self.gives_way)
+        return tuple(name for name, can_run in services if can_run and not self.non_blocking)
 
     @property
     def options(self) -> dict[str, str]:
-        chosen = {"hoodie.index.type": self.index}
+        """The options of the table's writers and readers."""
+        options = {"hoodie.index.type": self.index}
         if self.index == "BUCKET":
-            # Of few keys some have a bucket that nobody has made yet.
-            chosen["hoodie.bucket.index.num.buckets"] = "5"
-        if self.rings:
-            chosen |= RINGS
-        if not self.gives_way:
-            chosen[MODE] = ConcurrencyMode.NON_BLOCKING.value
+            # A small number of keys leaves some buckets without a file group.
+            options["hoodie.bucket.index.num.buckets"] = "5"
+        if self.consistent_hashing:
+            options |= CONSISTENT_HASHING
+        if self.non_blocking:
+            options[MODE] = ConcurrencyMode.NON_BLOCKING.value
         if self.index == "SIMPLE" and self.version == 9:
-            # New keys go to file groups of their own.
-            chosen["hoodie.parquet.small.file.limit"] = "0"
-        if self.writers_first:
-            chosen[STRATEGY] = "PreferWriterConflictResolutionStrategy"
-        if self.forgets:
-            chosen |= {COMPACT_AFTER: "2", "hoodie.clean.commits.retained": "1"}
-        return {**SMALL, **chosen, "hoodie.metadata.enable": str(self.metadata).lower()}
+            # Inserts create file groups.
+            options["hoodie.parquet.small.file.limit"] = "0"
+        if self.prefers_writers:
+            options[STRATEGY] = "PreferWriterConflictResolutionStrategy"
+        if self.is_cleaned:
+            options |= {COMPACT_AFTER: "2", "hoodie.clean.commits.retained": "1"}
+        return {**BASE_OPTIONS, **options, "hoodie.metadata.enable": str(self.metadata).lower()}
 
 
 KINDS = [
     Kind(9, "cow", "SIMPLE"),
     Kind(9, "mor", "BUCKET"),
-    Kind(8, "mor", "BUCKET", gives_way=False),
+    Kind(8, "mor", "BUCKET", non_blocking=True),
     Kind(8, "mor", "SIMPLE"),
     Kind(6, "mor", "SIMPLE"),
     Kind(6, "cow", "GLOBAL_SIMPLE"),
-    Kind(9, "cow", "SIMPLE", forgets=True),
-    Kind(6, "mor", "SIMPLE", forgets=True),
-    Kind(8, "mor", "SIMPLE", writers_first=True),
-    Kind(6, "cow", "SIMPLE", writers_first=True),
-    Kind(9, "mor", "BUCKET", rings=True),
-    Kind(6, "mor", "BUCKET", rings=True, forgets=True),
+    Kind(9, "cow", "SIMPLE", is_cleaned=True),
+    Kind(6, "mor", "SIMPLE", is_cleaned=True),
+    Kind(8, "mor", "SIMPLE", prefers_writers=True),
+    Kind(6, "cow", "SIMPLE", prefers_writers=True),
+    Kind(9, "mor", "BUCKET", consistent_hashing=True),
+    Kind(6, "mor", "BUCKET", consistent_hashing=True, is_cleaned=True),
 ]
-KEPT = [
+METADATA_KINDS = [
     Kind(9, "cow", "RECORD_INDEX", metadata=True),
     Kind(9, "mor", "RECORD_INDEX", metadata=True),
     Kind(9, "mor", "SIMPLE", metadata=True),
     Kind(6, "mor", "BLOOM", metadata=True),
     Kind(6, "mor", "SIMPLE", metadata=True),
-    Kind(9, "mor", "BUCKET", metadata=True, gives_way=False),
-    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True),
+    Kind(9, "mor", "BUCKET", metadata=True, non_blocking=True),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, is_cleaned=True),
 ]
 
-GROUPED = [
-    Kind(9, "cow", "SIMPLE", groups=True),
-    Kind(9, "mor", "RECORD_INDEX", metadata=True, groups=True),
-    Kind(8, "mor", "BUCKET", groups=True),
-    Kind(6, "mor", "SIMPLE", groups=True, forgets=True),
+GROUP_COMMIT_KINDS = [
+    Kind(9, "cow", "SIMPLE", group_commits=True),
+    Kind(9, "mor", "RECORD_INDEX", metadata=True, group_commits=True),
+    Kind(8, "mor", "BUCKET", group_commits=True),
+    Kind(6, "mor", "SIMPLE", group_commits=True, is_cleaned=True),
 ]
 
-BACKGROUND = [
-    Kind(9, "cow", "SIMPLE", forgets=True, background=True),
-    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True, background=True),
-    Kind(6, "mor", "SIMPLE", forgets=True, background=True),
+BACKGROUND_SERVICE_KINDS = [
+    Kind(9, "cow", "SIMPLE", is_cleaned=True, background_services=True),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, is_cleaned=True, background_services=True),
+    Kind(6, "mor", "SIMPLE", is_cleaned=True, background_services=True),
 ]
 
-FOLLOWED = [
-    Kind(9, "cow", "SIMPLE", streams=True),
-    Kind(9, "mor", "BUCKET", streams=True),
-    Kind(8, "mor", "SIMPLE", streams=True),
-    Kind(6, "mor", "SIMPLE", streams=True),
-    Kind(6, "cow", "GLOBAL_SIMPLE", streams=True),
-    Kind(9, "cow", "SIMPLE", forgets=True, streams=True),
-    Kind(8, "mor", "RECORD_INDEX", metadata=True, forgets=True, streams=True),
-    Kind(6, "mor", "SIMPLE", forgets=True, streams=True),
-    Kind(9, "mor", "SIMPLE", streams=True, changes=True),
-    Kind(8, "cow", "SIMPLE", streams=True, changes=True),
-    Kind(6, "mor", "BUCKET", streams=True, changes=True),
+STREAM_KINDS = [
+    Kind(9, "cow", "SIMPLE", has_stream=True),
+    Kind(9, "mor", "BUCKET", has_stream=True),
+    Kind(8, "mor", "SIMPLE", has_stream=True),
+    Kind(6, "mor", "SIMPLE", has_stream=True),
+    Kind(6, "cow", "GLOBAL_SIMPLE", has_stream=True),
+    Kind(9, "cow", "SIMPLE", is_cleaned=True, has_stream=True),
+    Kind(8, "mor", "RECORD_INDEX", metadata=True, is_cleaned=True, has_stream=True),
+    Kind(6, "mor", "SIMPLE", is_cleaned=True, has_stream=True),
+    Kind(9, "mor", "SIMPLE", has_stream=True, cdc=True),
+    Kind(8, "cow", "SIMPLE", has_stream=True, cdc=True),
+    Kind(6, "mor", "BUCKET", has_stream=True, cdc=True),
 ]
-"""Tables with a stream, of one kind or of the changes."""
+"""Tables with a stream of rows or of changes."""
 
 
-def rows_of(given: dict[str, tuple[str, int]]) -> pa.Table:
-    ids = list(given)
+def to_arrow(rows: Rows) -> pa.Table:
+    """Return the rows as an Arrow table."""
+    ids = list(rows)
     return pa.table(
         {
             "id": ids,
-            "city": [given[i][0] for i in ids],
-            "v": pa.array([given[i][1] for i in ids], pa.int32()),
+            "city": [rows[i][0] for i in ids],
+            "v": pa.array([rows[i][1] for i in ids], pa.int32()),
         }
     )
 
 
-def make(base: Path, kind: Kind) -> None:
-    """A table of a kind, which is the same in each run."""
+def create_table(base: Path, kind: Kind) -> None:
+    """Create a table of a kind, with the same bytes in each run."""
     with pytest.MonkeyPatch.context() as patch:
-        _steady(patch)
-        _made(base, kind)
+        _fix_clock_and_ids(patch)
+        created = pyhudi.create_table(
+            str(base),
+            to_arrow(FIRST_ROWS).schema,
+            key="id",
+            partition_by="city",
+            type=kind.type,
+            version=kind.version,
+            options={**kind.options, "hoodie.table.cdc.enabled": kind.cdc},
+        )
+        for _ in range(kind.commits if kind.first_rows else 0):
+            created.upsert(to_arrow(kind.first_rows))
 
 
-def _steady(patch: pytest.MonkeyPatch) -> None:
-    """The machine's clock and ids are the same in each run."""
+def _fix_clock_and_ids(patch: pytest.MonkeyPatch) -> None:
+    """Give the machine's clock the same times, and ids the same values, in each run."""
     world = World(0, Odds())
     clock = WorldClock(world, Task("start", lambda _: None, world))
-    moments = itertools.count(START_MS - 3_600_000)
-    patch.setattr(SystemClock, "now_ms", lambda _: next(moments))
+    times = itertools.count(START_MS - 3_600_000)
+    patch.setattr(SystemClock, "now_ms", lambda _: next(times))
     patch.setattr(SystemClock, "uuid", lambda _: clock.uuid())
-
-
-def _made(base: Path, kind: Kind) -> None:
-    created = pyhudi.create_table(
-        str(base),
-        rows_of(START).schema,
-        key="id",
-        partition_by="city",
-        type=kind.type,
-        version=kind.version,
-        options={**kind.options, "hoodie.table.cdc.enabled": kind.changes},
-    )
-    for _ in range(kind.commits if kind.first_rows else 0):
-        created.upsert(rows_of(kind.first_rows))

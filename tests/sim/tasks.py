@@ -45,7 +45,7 @@ from pyhudi.write.multi_statement import Delete, Statement, Update, Upsert, tran
 from pyhudi.write.table_opening import Handle
 from pyhudi.write.write_context import WriteContext
 from tests.sim.history import Attempt, Effect, History, seen_in
-from tests.sim.table_kinds import CITIES, Kind, rows_of
+from tests.sim.table_kinds import CITIES, Kind, to_arrow
 from tests.sim.world import Task, World, WorldClock, WorldStorage
 
 
@@ -62,10 +62,10 @@ def verbs(
     some = {f"k{n}": (CITIES[n % 2], value) for n in keys}
     known = ["upsert"] * 4 + ["insert", "delete"] + [*table.services]
     # A clean removes something every other time at most.
-    known += ["clean"] * 3 if table.forgets else []
-    known += ["group"] * 8 if table.groups else []
+    known += ["clean"] * 3 if table.is_cleaned else []
+    known += ["group"] * 8 if table.group_commits else []
     changing = ["update", "where", "put", "merge", "transaction", "transaction"]
-    kind = choose.choice([*known, *changing] if table.gives_way else known)
+    kind = choose.choice(known if table.non_blocking else [*known, *changing])
     world.tell(f"{kind} {value} of {some} or {city}")
     if kind in SERVICES:
         return dict, lambda handle, _: SERVICES[kind](handle, clock)
@@ -73,18 +73,18 @@ def verbs(
         return group(task, number, value)
     if kind == "upsert":
         return lambda rows: {**rows, **some}, lambda handle, _: upsert.upsert(
-            handle, rows_of(some), clock=clock
+            handle, to_arrow(some), clock=clock
         )
     if kind == "insert":
         new = {f"{task.name}{number}": (city, value)}
         return lambda rows: {**rows, **new}, lambda handle, _: upsert.insert(
-            handle, rows_of(new), clock=clock
+            handle, to_arrow(new), clock=clock
         )
     if kind == "delete":
         # Without the city they are looked for in both; that is refused where none gives way.
-        named = ["id"] if number and table.gives_way else ["id", "city"]
+        named = ["id"] if number and not table.non_blocking else ["id", "city"]
         return lambda rows: {k: v for k, v in rows.items() if k not in some}, (
-            lambda handle, _: upsert.delete_keys(handle, rows_of(some).select(named), clock=clock)
+            lambda handle, _: upsert.delete_keys(handle, to_arrow(some).select(named), clock=clock)
         )
     limit = choose.choice([1, 150, 250])
     if kind == "update":
@@ -106,7 +106,7 @@ def verbs(
         return lambda rows: {
             **{k: row for k, row in rows.items() if row[0] != city},
             **mine,
-        }, lambda handle, _: overwrite.overwrite_partitions(handle, rows_of(mine), clock=clock)
+        }, lambda handle, _: overwrite.overwrite_partitions(handle, to_arrow(mine), clock=clock)
     clauses = [
         MergeClause("update", "v < 200", {"v": "source.v"}),
         MergeClause("insert"),
@@ -114,7 +114,7 @@ def verbs(
     return lambda rows: {
         **rows,
         **{k: row for k, row in some.items() if k not in rows or rows[k][1] < 200},
-    }, lambda handle, _: merge(handle, rows_of(some), clauses, clock=clock)
+    }, lambda handle, _: merge(handle, to_arrow(some), clauses, clock=clock)
 
 
 def several(
@@ -124,7 +124,7 @@ def several(
     statements: list[Statement] = [
         Update(f"city = '{city}'", {"v": "v + 1"}),
         Delete(f"v < {limit}"),
-        Upsert(rows_of(some)),
+        Upsert(to_arrow(some)),
         Update(f"city = '{city}' AND v >= {limit}", {"v": "v + 1"}),
     ]
 
@@ -152,7 +152,7 @@ def group(task: Task, number: int, value: int) -> tuple[Effect, Callable[[Handle
     def write(handle: Handle, _: Any) -> object:
         context = WriteContext.open(handle, clock)
         batches = [
-            convert_batch(context, operation, rows_of(rows), commit_id=commit_id)
+            convert_batch(context, operation, to_arrow(rows), commit_id=commit_id)
             for rows, commit_id in zip(given, ids, strict=True)
         ]
         # The keys of a caller, each in one city, may always be in one commit.

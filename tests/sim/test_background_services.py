@@ -14,11 +14,11 @@ import pytest
 
 from pyhudi.admin import inline_services
 from tests.sim.seed_runner import ONE, SEEDS, play_all
-from tests.sim.table_kinds import BACKGROUND, Kind
+from tests.sim.table_kinds import BACKGROUND_SERVICE_KINDS, Kind
 
 
 @pytest.mark.each_time
-@pytest.mark.parametrize("kind", BACKGROUND, ids=str)
+@pytest.mark.parametrize("kind", BACKGROUND_SERVICE_KINDS, ids=str)
 def test_writers_next_to_services_are_serializable(
     kind: Kind,
     tables: Callable[[Kind], Path],

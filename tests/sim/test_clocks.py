@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.sim.seed_runner import ONE, SEEDS, play_all
-from tests.sim.table_kinds import KEPT, KINDS, Kind
+from tests.sim.table_kinds import KINDS, METADATA_KINDS, Kind
 
 
-@pytest.mark.parametrize("kind", [*KINDS[:6], KINDS[7], *KEPT[:2]], ids=str)
+@pytest.mark.parametrize("kind", [*KINDS[:6], KINDS[7], *METADATA_KINDS[:2]], ids=str)
 def test_writers_whose_clocks_jump_are_serializable(
     kind: Kind,
     tables: Callable[[Kind], Path],

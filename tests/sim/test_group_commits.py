@@ -19,11 +19,11 @@ from pyhudi.write import upsert
 from tests.sim.crash import SMALL_BLOOM, Handle, leftovers, people, people_table
 from tests.sim.seed_runner import ONE, SEEDS, play_all
 from tests.sim.states import RecordingStorage, recorded
-from tests.sim.table_kinds import GROUPED, Kind
+from tests.sim.table_kinds import GROUP_COMMIT_KINDS, Kind
 
 
 @pytest.mark.each_time
-@pytest.mark.parametrize("kind", GROUPED, ids=str)
+@pytest.mark.parametrize("kind", GROUP_COMMIT_KINDS, ids=str)
 def test_group_commits_are_serializable(
     kind: Kind,
     tables: Callable[[Kind], Path],

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.sim.seed_runner import ONE, SEEDS, play_all
-from tests.sim.table_kinds import FOLLOWED, Kind
+from tests.sim.table_kinds import STREAM_KINDS, Kind
 
 
 @pytest.mark.each_time
-@pytest.mark.parametrize("kind", FOLLOWED, ids=str)
+@pytest.mark.parametrize("kind", STREAM_KINDS, ids=str)
 def test_streams_deliver_each_commit_and_commit_it_once(
     kind: Kind,
     tables: Callable[[Kind], Path],
