@@ -16,7 +16,7 @@ from tests.anomalies.holding_storage import is_completion
 from tests.anomalies.modes import START, Mode
 from tests.anomalies.observed_history import Commit, ObservedHistory, state_of
 from tests.anomalies.scenarios import CONFLICTS, Act, Client, as_state
-from tests.sim.world import Odds, Task, World, WorldStorage, ruled_by
+from tests.sim.world import Odds, Task, World, WorldStorage, use_world_time
 
 _WRITES: tuple[Act, ...] = (
     lambda client: client.append_to("id = 'x'"),
@@ -43,9 +43,9 @@ class _ObservedWorld:
 
     def __post_init__(self) -> None:
         self.world = World(self.seed, Odds(switch=(0.25, 0.6)[self.seed % 2]))
-        self.world.made = self._made  # type: ignore[method-assign]
+        self.world.on_create = self._observe  # type: ignore[method-assign]
 
-    def _made(self, path: str) -> None:
+    def _observe(self, path: str) -> None:
         assert self.world.running is not None
         if is_completion(path):
             table = pyhudi.open_table(self.uri, options={"hoodie.metadata.enable": "false"})
@@ -94,7 +94,7 @@ def play(uri: str, mode: Mode, seed: int, patch: pytest.MonkeyPatch) -> Observed
     """Play a seed on a table, and return its history."""
     observed = _ObservedWorld(uri, mode, seed)
     world = observed.world
-    ruled_by(world, patch, same_machine=True)
+    use_world_time(world, patch, same_machine=True)
     patch.setattr(SystemClock, "now_ms", lambda _: world.now_ms)
     patch.setattr(SystemClock, "ticks_ms", lambda _: world.now_ms)
     patch.setattr(SystemClock, "sleep", lambda _, seconds: world.sleep(seconds))

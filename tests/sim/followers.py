@@ -82,7 +82,7 @@ def follows(deliveries: Deliveries, uri: str) -> Callable[[Task], None]:
             except ConsumerConflict:
                 deliveries.conflicts += 1
             except (StorageError, HistoryUnavailable, MissingFile) as error:
-                task.world.tell(f"ends with {error!r}")
+                task.world.log(f"ends with {error!r}")
             task.world.sleep(random.choice([0, 0.05, 0.5]))
 
     return work

@@ -43,7 +43,7 @@ class Attempt:
 
         Nobody heard of it; where others wrote the same files meanwhile, theirs count.
         """
-        killed = self.by is not None and self.by.is_dead and self.by.stood_still
+        killed = self.by is not None and self.by.has_crashed and self.by.has_stalled
         return killed and not self.said
 
 
@@ -94,7 +94,7 @@ class History:
         ):
             return True
         may_go = attempt.most > 1 and not self.config.layout.completion_in_name
-        return may_go and any(task.stood_still for task in self.begun.values())
+        return may_go and any(task.has_stalled for task in self.begun.values())
 
     def _instant(self, path: str) -> Instant | None:
         layout = self.config.layout
@@ -132,7 +132,7 @@ class History:
             return
         if found and found.state is State.INFLIGHT and writer not in (task, None):
             # Another one ends what a writer began to take back itself.
-            still_at_it = not (writer.is_dead or writer.is_over or writer.stood_still)
+            still_at_it = not (writer.has_crashed or writer.has_ended or writer.has_stalled)
             gave_up = not still_at_it or writer.name in self.took_back
             assert gave_up, f"{task.name} takes back {path}"
         attempt = self.completed.pop(path, None)
@@ -171,7 +171,7 @@ class History:
             if f"_{time}." in path or (log and may_be_token_of(log.write_token, time))
         }
         return any(
-            (writer.is_dead and writer.stood_still) or time in self.not_taken
+            (writer.has_crashed and writer.has_stalled) or time in self.not_taken
             for time, writer in writers.items()
         )
 
@@ -222,15 +222,15 @@ class HistoryWorld(World):
 
     history: History
 
-    def made(self, path: str) -> None:
+    def on_create(self, path: str) -> None:
         assert self.running is not None
         self.history.on_file(self.running, path)
 
-    def removed(self, path: str) -> None:
+    def on_delete(self, path: str) -> None:
         assert self.running is not None
         self.history.on_removal(self.running, path)
 
-    def missed(self, path: str) -> None:
+    def on_missing_delete(self, path: str) -> None:
         assert self.running is not None
         self.history.on_missing(self.running, path)
 

@@ -175,13 +175,13 @@ class TraceWorld(HistoryWorld):
         self.trace.parties = len(self.tasks)
         return self.tasks.index(task)
 
-    def changed(self, path: str, data: bytes | None) -> None:
+    def on_change(self, path: str, data: bytes | None) -> None:
         assert self.running is not None
         self.trace.record(self._party(self.running), self.running.name, path, data)
 
     def step(self, *, changes: bool) -> None:
         task = self.running
-        was_dead = task is None or task.is_dead
+        was_dead = task is None or task.has_crashed
         try:
             super().step(changes=changes)
         except Killed:
@@ -190,9 +190,9 @@ class TraceWorld(HistoryWorld):
                 self.trace.dead.add(self._party(task))
             raise
 
-    def _stand(self, task: Task, for_ms: list[int]) -> None:
+    def _stall(self, task: Task, durations_ms: list[int]) -> None:
         self.trace.add(self._party(task), "stall")
-        super()._stand(task, for_ms)
+        super()._stall(task, durations_ms)
 
 
 def record_plans(world: TraceWorld, patch: pytest.MonkeyPatch) -> None:

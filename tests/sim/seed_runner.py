@@ -33,7 +33,7 @@ from tests.sim.followers import Deliveries, follows, judge_deliveries
 from tests.sim.history import Attempt, History, HistoryWorld, rows_in
 from tests.sim.table_kinds import CITIES, Kind, Rows, to_arrow
 from tests.sim.tasks import SERVICES, reads, serves, writes
-from tests.sim.world import Odds, Task, World, WorldClock, WorldStorage, ruled_by
+from tests.sim.world import Odds, Task, World, WorldClock, WorldStorage, use_world_time
 
 SEEDS = int(os.environ.get("PYHUDI_SEEDS", "75"))
 """Of each kind of table."""
@@ -85,15 +85,15 @@ def play(
     odds = [
         Odds(),
         Odds(switch=0.6),
-        Odds(kill=0.01),
-        Odds(pause=0.01, skew_ms=100),
-        Odds(lose=0.01),
-        Odds(kill=0.005, pause=0.005, lose=0.005, skew_ms=100),
+        Odds(crash=0.01),
+        Odds(stall=0.01, max_skew_ms=100),
+        Odds(lost_response=0.01),
+        Odds(crash=0.005, stall=0.005, lost_response=0.005, max_skew_ms=100),
     ][seed % 6]
     odds = Odds.hard(seed) if HARD else odds
-    odds.jump = jump
+    odds.clock_jump = jump
     world = HistoryWorld(seed, odds)
-    ruled_by(world, patch, same_machine=seed % 4 < 2)
+    use_world_time(world, patch, same_machine=seed % 4 < 2)
     storage = Storage(str(base))
     config = TableConfig.load(storage)
     history = world.history = History(config, non_blocking=kind.non_blocking)
@@ -118,11 +118,11 @@ def play(
     note_run("seeds", kind, world.counts)
     world.odds = Odds(switch=0)
     # By then whatever died counts as dead, also what shows no heartbeat.
-    newest = max(world.modified.values(), default=0) - world.set_forward_ms
+    newest = max(world.modified.values(), default=0) - world.clock_shift_ms
     world.now_ms = max(world.now_ms, newest) + 900_000 + UNSEEN_MS
     last = {"k0": (CITIES[0], 9999)}
     finish(world, history, str(base), kind, last)
-    judge(history, base, kind, stood_still=any(task.stood_still for task in world.tasks))
+    judge(history, base, kind, stood_still=any(task.has_stalled for task in world.tasks))
     if kind.has_stream:
         judge_deliveries(followed, base, history.ends())
         history.deliveries = followed

@@ -51,7 +51,7 @@ from tests.sim.small_world import (
 )
 from tests.sim.table_kinds import CITIES, Kind, to_arrow
 from tests.sim.tasks import SERVICES
-from tests.sim.world import Task, ruled_by
+from tests.sim.world import Task, use_world_time
 
 Operation: TypeAlias = Literal[
     "increment",
@@ -179,8 +179,8 @@ def play_schedule(
 
 
 def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPatch) -> str:
-    world.asks_ahead = kind.on_object_store
-    ruled_by(world, patch, same_machine=kind.same_machine)
+    world.has_prefetch = kind.on_object_store
+    use_world_time(world, patch, same_machine=kind.same_machine)
     storage = Storage(str(base))
     config = TableConfig.load(storage)
     history = world.history = History(
@@ -192,7 +192,7 @@ def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPa
     for number, operation in enumerate(kind.operations):
         world.add(f"w{number}", _task(history, str(base), kind, operation, number))
     world.run()
-    world.settle()
+    world.check_schedule_happened()
     note_run("schedules", kind, world.counts)
     calls, world.calls = world.calls, []
     assert not history.unexplained(), history.unexplained()
@@ -202,7 +202,7 @@ def _play(kind: SmallKind, world: SmallWorld, base: Path, patch: pytest.MonkeyPa
         assert history.is_as_said(attempt), attempt
     # By then whatever died counts as dead, also what shows no heartbeat.
     world.now_ms += 900_000 + UNSEEN_MS
-    stalled = any(task.stood_still for task in world.tasks)
+    stalled = any(task.has_stalled for task in world.tasks)
     finish(world, history, str(base), kind.table, {"k0": (CITIES[0], 9999)})
     judge(history, base, kind.table, stood_still=stalled)
     world.calls = calls
@@ -234,10 +234,10 @@ def _task(
             retry_on_conflict(Handle(storage, LocalEngine(1), kind.options), None, method, clock)
             attempt.said, attempt.had = "done", attempt.published
         except (CommitUnknown, AfterCommitError, AfterRollbackError) as error:
-            task.world.tell(f"ends with {error!r}")
+            task.world.log(f"ends with {error!r}")
         except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
             attempt.said = "failed"
-            task.world.tell(f"ends with {error!r}")
+            task.world.log(f"ends with {error!r}")
 
     return work
 

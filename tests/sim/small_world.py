@@ -1,8 +1,8 @@
-"""A world of two tasks whose order a schedule decides, call by call, instead of a seed.
+"""A world of two tasks in which a schedule decides, call by call, which task runs.
 
 A task runs until it ends or waits, unless a deviation of the schedule stops it before a call: the
-other task goes on, the task crashes, or it stalls. A schedule names a call by what it does and by
-its number among equal calls of the task, so a schedule survives changes of the code elsewhere.
+other task continues, the task crashes, or it stalls. A schedule names a call by its method, its
+path and its number among equal calls of the task, so it survives changes of the code elsewhere.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.sim.history import HistoryWorld
 from tests.sim.world import Odds, Task, WorldClock, WorldStorage
 
 Action: TypeAlias = Literal["switch", "crash", "stall", "outlast", "lose"]
-"""What happens before a call.
+"""The event before a call.
 
-switch: the other task goes on.
+switch: the other task continues.
 crash: the task ends.
-stall: the task stalls, and the other task goes on after that time.
-outlast: the other task, which a switch has stopped, stalls, and this task goes on after that time.
+stall: the task stalls, and the other task continues after that time.
+outlast: the other task, which a switch has stopped, stalls; this task continues after that time.
 lose: the call changes the storage, and raises an error.
 """
 ORDINAL = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d{3,}")
@@ -35,11 +35,11 @@ ORDINAL = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27,}|\d{3,}")
 
 @dataclass(frozen=True, order=True)
 class Deviation:
-    """Something that happens before one call of a task."""
+    """An event before a call of a task."""
 
     task: str
     call: str
-    """Method and path; a `#` stands for each instant and each random number."""
+    """Method and path; a `#` replaces each instant and each random number."""
     number: int
     """Number of the call among the equal calls of the task, from 1."""
     action: Action
@@ -57,7 +57,7 @@ Schedule: TypeAlias = tuple[Deviation, ...]
 
 @dataclass(frozen=True)
 class Call:
-    """A call that a task has made, in the order of the calls."""
+    """A storage call of a task."""
 
     task: str
     name: str
@@ -65,11 +65,11 @@ class Call:
     path: str
     changes: bool
     is_tree: bool = False
-    """It concerns all that is below the path."""
+    """It concerns all files below the path."""
     in_timer: bool = False
     """It belongs to the renewal of a lock or a heartbeat: nothing happens before it."""
     can_switch: bool = False
-    """The other task could go on instead."""
+    """The other task is ready to run instead."""
     other_waits: bool = False
     """A switch has stopped the other task."""
 
@@ -102,8 +102,8 @@ class HistoryDoesNotApply(AssertionError):
 
 
 @dataclass
-class _Seen:
-    """What a task has done so far."""
+class _Progress:
+    """The calls that a task has made."""
 
     calls: Counter[str] = field(default_factory=Counter)
     is_stopped: bool = False
@@ -111,23 +111,25 @@ class _Seen:
 
 
 class SmallWorld(HistoryWorld):
-    """A world that a schedule decides."""
+    """A world that runs a schedule."""
 
     def __init__(self, schedule: Schedule, *, is_strict: bool = True) -> None:
         """The tasks take turns as the schedule says.
 
-        is_strict: a switch to a task that cannot go on is an error, instead of no switch.
+        is_strict: raise an error for a switch if the other task cannot run; otherwise ignore it.
         """
         self._randoms: dict[str, random.Random] = {}
         super().__init__(0, Odds(switch=0))
-        self.leaves_late = False
+        self.has_deferred_release = False
         self.calls: list[Call] = []
         self.starts: dict[Deviation, int] = {}
         """For each deviation that happened, the number of calls before it."""
-        self._schedule = {(one.task, one.call, one.number): one for one in schedule}
-        self._seen: dict[str, _Seen] = {}
+        self._schedule = {
+            (deviation.task, deviation.call, deviation.number): deviation for deviation in schedule
+        }
+        self._progress: dict[str, _Progress] = {}
         self._is_strict = is_strict
-        self._loses = False
+        self._loses_response = False
 
     @property
     def random(self) -> random.Random:
@@ -140,37 +142,37 @@ class SmallWorld(HistoryWorld):
     def random(self, _: random.Random) -> None:
         pass
 
-    def choose(self, ready: list[Task]) -> Task:
+    def choose_task(self, ready: list[Task]) -> Task:
         """The next task in their order, the running task last."""
         first = -1 if self.running is None else self.tasks.index(self.running)
         return min(ready, key=lambda task: (self.tasks.index(task) - first - 1) % len(self.tasks))
 
-    def step(self, *, changes: bool) -> None:  # noqa: ARG002 - a point of the random world
-        """Nothing happens but before a call."""
+    def step(self, *, changes: bool) -> None:  # noqa: ARG002 - events come from the schedule
+        """Raise `Killed` if the task has crashed; the schedule has all other events."""
         assert self.running is not None
-        if self.running.is_dead:
+        if self.running.has_crashed:
             raise Killed
 
-    def call(self, method: str, path: str, *, changes: bool) -> None:
-        """Let happen what the schedule says; see `Action`."""
+    def before_call(self, method: str, path: str, *, changes: bool) -> None:
+        """Let the deviation of the schedule happen, if it has one for this call."""
         task = self.running
         assert task is not None
-        if task.is_dead:
+        if task.has_crashed:
             raise Killed
         self.counts["calls"] += 1
         if not self._in_timer:
-            self._pass_to(self.now_ms + 1)
-        self._at(task, method, path, changes=changes)
+            self._advance_time(self.now_ms + 1)
+        self._record_call(task, method, path, changes=changes)
 
-    def _at(self, task: Task, method: str, path: str, *, changes: bool) -> None:
+    def _record_call(self, task: Task, method: str, path: str, *, changes: bool) -> None:
         name = f"{method} {ORDINAL.sub('#', path)}"
-        seen = self._seen.setdefault(task.name, _Seen())
+        progress = self._progress.setdefault(task.name, _Progress())
         if self._in_timer:
             self.calls.append(Call(task.name, name, 0, path, changes, in_timer=True))
             return
-        seen.calls[name] += 1
-        number = seen.calls[name]
-        others = [one for one in self.tasks if one is not task and not one.is_over]
+        progress.calls[name] += 1
+        number = progress.calls[name]
+        others = [other for other in self.tasks if other is not task and not other.has_ended]
         call = Call(
             task.name,
             name,
@@ -178,9 +180,10 @@ class SmallWorld(HistoryWorld):
             path,
             changes,
             is_tree=method in ("list", "list_dir", "delete_dir"),
-            can_switch=any(self._ready_ms(one) <= self.now_ms for one in others),
+            can_switch=any(self._ready_ms(other) <= self.now_ms for other in others),
             other_waits=any(
-                one.name in self._seen and self._seen[one.name].is_stopped for one in others
+                other.name in self._progress and self._progress[other.name].is_stopped
+                for other in others
             ),
         )
         deviation = self._schedule.pop((task.name, name, number), None)
@@ -188,66 +191,66 @@ class SmallWorld(HistoryWorld):
             self._deviate(task, call, deviation)
         self.calls.append(call)
 
-    def read_clock(self) -> None:
-        """A task reads the time."""
+    def record_clock_read(self) -> None:
+        """Record that the running task reads the time."""
         if self.running is not None and not self._in_timer:
             self.calls.append(Call(self.running.name, "clock", 0, "", changes=False, in_timer=True))
 
     def _deviate(self, task: Task, call: Call, deviation: Deviation) -> None:
         self.starts[deviation] = len(self.calls)
-        self.tell(str(deviation))
-        seen = self._seen[task.name]
+        self.log(str(deviation))
+        progress = self._progress[task.name]
         if deviation.action == "crash":
-            task.is_dead = True
+            task.has_crashed = True
             self.counts["crashes"] += 1
-            self.active_owners.forget(task)
+            self.active_owners.discard_owners_of(task)
             raise Killed
         if deviation.action == "lose":
-            self._loses = True
+            self._loses_response = True
             self.counts["lost responses"] += 1
             return
         if deviation.action == "switch":
             if not call.can_switch and self._is_strict:
-                raise HistoryDoesNotApply(f"no other task can go on: {deviation}")
+                raise HistoryDoesNotApply(f"no other task can run: {deviation}")
         else:
             stalled = task
             if deviation.action == "outlast":
                 if not call.other_waits:
                     raise HistoryDoesNotApply(f"no other task waits: {deviation}")
-                [stalled] = [one for one in self.tasks if one is not task]
-            stalled.stood_still = True
+                [stalled] = [other for other in self.tasks if other is not task]
+            stalled.has_stalled = True
             self.counts["stalls"] += 1
-            stalled.stands_until_ms = self.now_ms + 1000 * deviation.seconds
+            stalled.stalled_until_ms = self.now_ms + 1000 * deviation.seconds
             self.calls.append(Call(task.name, "time", 0, "", changes=True, in_timer=True))
-            self._pass_to(stalled.stands_until_ms)
+            self._advance_time(stalled.stalled_until_ms)
         if deviation.action != "outlast":
-            seen.is_stopped = True
+            progress.is_stopped = True
             self._switch(task)
-            seen.is_stopped = False
+            progress.is_stopped = False
 
-    def loses(self) -> bool:
-        """Whether the response to the running call is lost."""
-        loses, self._loses = self._loses and not self._in_timer, False
-        return loses
+    def is_response_lost(self) -> bool:
+        """Return whether the schedule loses the response of the running call."""
+        is_lost, self._loses_response = self._loses_response and not self._in_timer, False
+        return is_lost
 
-    def settle(self) -> None:
+    def check_schedule_happened(self) -> None:
         """Check that the whole schedule happened."""
         if self._schedule:
-            left = ", ".join(map(str, self._schedule.values()))
-            raise HistoryDoesNotApply(f"the calls do not exist: {left}")
+            missing = ", ".join(map(str, self._schedule.values()))
+            raise HistoryDoesNotApply(f"the calls do not exist: {missing}")
 
 
 class SmallWorldClock(WorldClock):
-    """A clock that tells its world when it is read."""
+    """A clock whose reads the world records."""
 
     def now_ms(self) -> int:
         """The world's time."""
-        self._small().read_clock()
+        self._small().record_clock_read()
         return super().now_ms()
 
     def ticks_ms(self) -> int:
         """The world's time."""
-        self._small().read_clock()
+        self._small().record_clock_read()
         return super().ticks_ms()
 
     def _small(self) -> SmallWorld:
@@ -256,28 +259,28 @@ class SmallWorldClock(WorldClock):
 
 
 class SmallWorldStorage(WorldStorage):
-    """A storage whose every call is known to the world, also those of the Rust core."""
+    """A storage that reports each call to the world, also calls of the Rust core."""
 
     def list(self, prefix: str = "") -> list[Entry]:
-        """As the world's files are dated."""
-        self._calls("list", prefix)
-        return [self._dated(file) for file in super().list(prefix)]
+        """List all files, with modification times of the world."""
+        self._before_read("list", prefix)
+        return [self._with_world_date(file) for file in super().list(prefix)]
 
     def set_modified(self, path: str, modified_ms: int) -> bool:
-        """The world dates files itself."""
-        self._changes("set_modified", path)
+        """Set the time of a file, which readers do not see: they get the world's time."""
+        self._before_change("set_modified", path)
         return super().set_modified(path, modified_ms)
 
     def delete_dir(self, path: str) -> None:
-        """One call, as on a local disk."""
-        self._changes("delete_dir", path)
+        """Delete a directory with one call, as on a local disk."""
+        self._before_change("delete_dir", path)
         super().delete_dir(path)
 
     def native_write(self, path: str, write: Callable[[], Any]) -> Any:
         """Write a file by the Rust core."""
-        self._changes("write", path)
+        self._before_change("write", path)
         written = write()
         self._world.modified[self._prefix + path] = self._world.now_ms
-        if self._world.loses():
+        if self._world.is_response_lost():
             raise StorageError("the response is lost")
         return written

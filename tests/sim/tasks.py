@@ -66,7 +66,7 @@ def verbs(
     known += ["group"] * 8 if table.group_commits else []
     changing = ["update", "where", "put", "merge", "transaction", "transaction"]
     kind = choose.choice(known if table.non_blocking else [*known, *changing])
-    world.tell(f"{kind} {value} of {some} or {city}")
+    world.log(f"{kind} {value} of {some} or {city}")
     if kind in SERVICES:
         return dict, lambda handle, _: SERVICES[kind](handle, clock)
     if kind == "group":
@@ -228,7 +228,7 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
         storage = WorldStorage(uri, world)
         known = TableConfig.load(storage, clock)
         for number in range(count):
-            if world.odds.pause and world.random.random() < 0.3:
+            if world.odds.stall and world.random.random() < 0.3:
                 world.sleep(world.random.randint(0, 300))
             effect, verb = verbs(world, task, number, kind)
             attempt = Attempt(effect, most=9 if effect is dict else 1, by=task)
@@ -238,16 +238,16 @@ def writes(history: History, uri: str, kind: Kind, count: int) -> Callable[[Task
             try:
                 with (
                     releasing_later(handle, clock)
-                    if world.leaves_late
+                    if world.has_deferred_release
                     else nullcontext(handle) as one
                 ):
                     retry_on_conflict(one, None, verb, clock)
                 attempt.said, attempt.had = "done", attempt.published
             except (CommitUnknown, AfterCommitError) as error:
-                world.tell(f"ends with {error!r}")
+                world.log(f"ends with {error!r}")
             except (CommitConflict, LockTimeout, StorageError, HistoryUnavailable) as error:
                 attempt.said = "failed"
-                world.tell(f"ends with {error!r}")
+                world.log(f"ends with {error!r}")
 
     return work
 

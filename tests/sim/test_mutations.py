@@ -55,7 +55,7 @@ def without_a_look_for_late_commits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(zombie_commits, "_is_late", lambda *_, **__: False)
     # Few stands are about a publication.
     init = World.__init__
-    often = {"pause": 0.05}
+    often = {"stall": 0.05}
     patch.setattr(World, "__init__", lambda w, seed, odds: init(w, seed, replace(odds, **often)))
 
 

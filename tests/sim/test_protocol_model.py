@@ -21,7 +21,7 @@ from tests.sim.history import History
 from tests.sim.protocol_trace import Trace, TraceWorld, build_model, record_plans, replay
 from tests.sim.table_kinds import Kind
 from tests.sim.tasks import reads, writes
-from tests.sim.world import Odds, ruled_by
+from tests.sim.world import Odds, use_world_time
 
 SEEDS = int(os.environ.get("PYHUDI_SEEDS", "4"))
 FIRST = int(os.environ.get("PYHUDI_FIRST_SEED", "0"))
@@ -54,9 +54,9 @@ def model() -> Path:
 def odds_of(seed: int) -> Odds:
     return [
         Odds(switch=0.6),
-        Odds(kill=0.01),
-        Odds(stand=0.06),
-        Odds(kill=0.005, pause=0.005, stand=0.03, skew_ms=100),
+        Odds(crash=0.01),
+        Odds(critical_stall=0.06),
+        Odds(crash=0.005, stall=0.005, critical_stall=0.03, max_skew_ms=100),
     ][seed % 4]
 
 
@@ -70,8 +70,8 @@ def record(
         warnings.simplefilter("ignore")
         world = TraceWorld(seed, odds_of(seed))
         # The lock is released in the section that acquired it.
-        world.leaves_late = False
-        ruled_by(world, patch, same_machine=seed % 2 == 0)
+        world.has_deferred_release = False
+        use_world_time(world, patch, same_machine=seed % 2 == 0)
         world.trace = Trace(Storage(str(base)))
         record_plans(world, patch)
         history = world.history = History(world.trace.config)
