@@ -7,8 +7,8 @@ use arrow::array::{ArrayData, RecordBatch, make_array};
 use arrow::datatypes::Schema;
 use arrow_pyarrow::PyArrowType;
 use pyhudi_slice::{
-    BlockFilter, BootstrapSource, Comparison, Evolution, Filter, Incoming, MergeSpec, RECORD_KEY,
-    SliceKeys, SliceRead, SliceReader, Source, SpillOptions,
+    BATCH_ROWS, BlockFilter, BootstrapSource, Comparison, Evolution, Filter, Incoming, MergeSpec,
+    RECORD_KEY, SliceKeys, SliceRead, SliceReader, Source, SpillOptions,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,9 +19,6 @@ use crate::field_rules::FieldRules;
 use crate::reader::{BatchReader, MergeStats};
 use crate::spec::spec;
 use crate::store::Store;
-
-/// Rows of a batch, unless they are wide.
-const BATCH_ROWS: usize = 8192;
 
 type PyFilter = (String, String, PyArrowType<ArrayData>);
 
@@ -215,24 +212,11 @@ pub fn read_keys(
     timeline_start: Option<String>,
 ) -> PyResult<BatchReader> {
     let read = SliceRead {
-        store: store.0.clone(),
         base,
-        bootstrap: None,
         logs,
-        schema: Arc::new(schema.0),
-        columns: Vec::new(),
         key_fields,
-        merge: MergeSpec::default(),
-        base_instant: None,
         filter: block_filter(max_instant, valid_instants, timeline_start),
-        incoming: Incoming::default(),
-        filters: Vec::new(),
-        lookup: None,
-        evolution: None,
-        batch_rows: BATCH_ROWS,
-        two_threads: false,
-        base_part: None,
-        spill: None,
+        ..SliceRead::new(store.0.clone(), Arc::new(schema.0))
     };
     let keys = py.released(|| SliceKeys::new(read))?.map_err(slice_error)?;
     Ok(BatchReader::new(SliceKeys::schema(), Box::new(keys)))

@@ -82,7 +82,7 @@ pub use prune::{Comparison, Filter, same_order};
 pub use pyhudi_keys::{PARTITION_PATH, RECORD_KEY};
 pub use read::SliceReader;
 pub use records::log_rows;
-pub use request::{Incoming, ReadStats, SliceRead};
+pub use request::{BATCH_ROWS, Incoming, ReadStats, SliceRead};
 pub use slice_keys::SliceKeys;
 pub use sort::{Input as SortInput, Layout, SortOptions, SortedRows};
 pub use spill::SpillOptions;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{RecordBatch, StringArray};
 use arrow::datatypes::SchemaRef;
+use pyhudi_keys::RECORD_KEY;
 use pyhudi_merge::MergeCounts;
 use pyhudi_store::Store;
 
@@ -17,6 +18,9 @@ use crate::lookup::Lookup;
 use crate::merge_spec::MergeSpec;
 use crate::prune::Filter;
 use crate::spill::SpillOptions;
+
+/// Rows of a batch, unless the caller says otherwise.
+pub const BATCH_ROWS: usize = 8192;
 
 /// Records that are newer than all of the slice, for copy-on-write updates.
 #[derive(Default)]
@@ -69,6 +73,31 @@ pub struct SliceRead {
 }
 
 impl SliceRead {
+    /// A read of all columns, from no file yet, by commit time and the stored record key.
+    #[must_use]
+    pub fn new(store: Store, schema: SchemaRef) -> Self {
+        Self {
+            store,
+            base: None,
+            bootstrap: None,
+            base_instant: None,
+            logs: Vec::new(),
+            columns: schema.fields().iter().map(|f| f.name().clone()).collect(),
+            schema,
+            key_fields: vec![RECORD_KEY.to_owned()],
+            merge: MergeSpec::default(),
+            filter: BlockFilter::default(),
+            incoming: Incoming::default(),
+            filters: Vec::new(),
+            lookup: None,
+            evolution: None,
+            batch_rows: BATCH_ROWS,
+            two_threads: false,
+            base_part: None,
+            spill: None,
+        }
+    }
+
     /// The same read of other keys, without incoming records.
     #[must_use]
     pub fn looking_up(&self, lookup: Lookup, filters: Vec<Filter>) -> Self {

@@ -13,8 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use pyhudi_slice::{
-    BlockFilter, BootstrapSource, Comparison, Filter, Incoming, MergeSpec, Result, SliceError,
-    SliceRead, SliceReader,
+    BootstrapSource, Comparison, Filter, Result, SliceError, SliceRead, SliceReader,
 };
 use pyhudi_store::Store;
 
@@ -72,28 +71,15 @@ fn names(rows: i64) -> ArrayRef {
 
 fn request(folder: &Folder, fields: Vec<Field>, columns: &[&str]) -> SliceRead {
     SliceRead {
-        store: folder.store(),
         base: Some("skeleton.parquet".to_owned()),
         bootstrap: Some(BootstrapSource {
             values: None,
             store: folder.store(),
             path: "source.parquet".to_owned(),
         }),
-        logs: Vec::new(),
-        schema: Arc::new(Schema::new(fields)),
         columns: columns.iter().map(|name| (*name).to_owned()).collect(),
-        merge: MergeSpec::default(),
-        key_fields: vec![KEY.to_owned()],
-        base_instant: None,
-        filter: BlockFilter::default(),
-        incoming: Incoming::default(),
-        filters: Vec::new(),
-        lookup: None,
-        evolution: None,
         batch_rows: 4,
-        two_threads: false,
-        base_part: None,
-        spill: None,
+        ..SliceRead::new(folder.store(), Arc::new(Schema::new(fields)))
     }
 }
 

@@ -12,8 +12,8 @@ use parquet::file::metadata::{
     PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
 };
 use pyhudi_slice::{
-    BaseFileOptions, BlockFilter, BloomOptions, Codec, Incoming, MergeSpec, RECORD_KEY, Result,
-    Rewrite, SliceError, SliceRead, SliceReader, base_values, rewrite_base_file, write_base_file,
+    BaseFileOptions, BloomOptions, Codec, Incoming, RECORD_KEY, Result, Rewrite, SliceError,
+    SliceRead, SliceReader, base_values, rewrite_base_file, write_base_file,
 };
 use pyhudi_store::Store;
 
@@ -142,31 +142,13 @@ fn slice(
     deletes: Option<Range<i64>>,
 ) -> SliceRead {
     SliceRead {
-        store: folder.store(),
         base: base.map(str::to_owned),
-        bootstrap: None,
-        logs: Vec::new(),
-        schema: schema(),
-        columns: schema()
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect(),
-        key_fields: vec![RECORD_KEY.into()],
-        merge: MergeSpec::default(),
-        base_instant: None,
-        filter: BlockFilter::default(),
         incoming: Incoming {
             rows: rows.map(|rows| Box::new(std::iter::once(Ok(rows))) as _),
             delete_keys: deletes.map(|rows| rows.map(|row| Some(key(row))).collect()),
         },
-        filters: Vec::new(),
-        lookup: None,
-        evolution: None,
         batch_rows: 512,
-        two_threads: false,
-        base_part: None,
-        spill: None,
+        ..SliceRead::new(folder.store(), schema())
     }
 }
 

@@ -18,10 +18,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion,
 };
-use pyhudi_merge::MergeMode;
-use pyhudi_slice::{
-    BlockFilter, Incoming, KeyedSlice, Lookup, LookupCache, MergeSpec, RECORD_KEY, SliceRead,
-};
+use pyhudi_slice::{KeyedSlice, Lookup, LookupCache, RECORD_KEY, SliceRead};
 use pyhudi_store::Store;
 
 const ROWS: usize = 90;
@@ -160,29 +157,11 @@ impl Files {
     }
 
     fn slice(&self, schema: &SchemaRef) -> KeyedSlice {
-        let fields = schema.fields().iter();
+        let store = Store::open(self.folder.path().to_str().unwrap(), &[]).unwrap();
         KeyedSlice::new(SliceRead {
-            store: Store::open(self.folder.path().to_str().unwrap(), &[]).unwrap(),
             base: Some("b.parquet".to_owned()),
-            base_instant: None,
-            bootstrap: None,
-            logs: Vec::new(),
-            schema: Arc::clone(schema),
-            columns: fields.map(|field| field.name().clone()).collect(),
-            key_fields: vec![RECORD_KEY.to_owned()],
-            merge: MergeSpec {
-                mode: MergeMode::CommitTime,
-                ..MergeSpec::default()
-            },
-            filter: BlockFilter::default(),
-            incoming: Incoming::default(),
-            lookup: None,
-            evolution: None,
-            filters: Vec::new(),
             batch_rows: 4,
-            two_threads: false,
-            base_part: None,
-            spill: None,
+            ..SliceRead::new(store, Arc::clone(schema))
         })
     }
 

@@ -10,9 +10,9 @@ use arrow::array::{ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, String
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use pyhudi_merge::MergeMode;
 use pyhudi_slice::{
-    BaseFileOptions, BlockFilter, BloomOptions, Codec, Comparison, Evolution, Filter, Incoming,
-    LogFileOptions, MergeSpec, Result, SliceError, SliceKeys, SliceRead, SliceReader, Source,
-    base_schema, list_blocks, write_base_file, write_log_file,
+    BaseFileOptions, BloomOptions, Codec, Comparison, Evolution, Filter, Incoming, LogFileOptions,
+    MergeSpec, Result, SliceError, SliceKeys, SliceRead, SliceReader, Source, base_schema,
+    list_blocks, write_base_file, write_log_file,
 };
 use pyhudi_store::Store;
 
@@ -115,28 +115,16 @@ fn write_log(store: &Store, path: &str, instant: &str, batch: Option<RecordBatch
 
 fn request(store: &Store, base: Option<&str>, logs: &[&str]) -> SliceRead {
     SliceRead {
-        store: store.clone(),
         base: base.map(str::to_owned),
-        bootstrap: None,
         logs: logs.iter().map(|log| (*log).to_owned()).collect(),
-        schema: schema(),
         columns: vec!["id".to_owned(), "ts".to_owned()],
         merge: MergeSpec {
             mode: MergeMode::EventTime,
             ordering_fields: vec!["ts".to_owned()],
             ..MergeSpec::default()
         },
-        key_fields: vec!["_hoodie_record_key".to_owned()],
-        filter: BlockFilter::default(),
-        incoming: Incoming::default(),
-        filters: Vec::new(),
-        lookup: None,
-        evolution: None,
         batch_rows: 3,
-        two_threads: false,
-        base_part: None,
-        base_instant: None,
-        spill: None,
+        ..SliceRead::new(store.clone(), schema())
     }
 }
 

@@ -18,8 +18,8 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 use pyhudi_slice::{
-    BaseFileOptions, BlockFilter, Codec, Incoming, MergeSpec, RECORD_KEY, Rewrite, SliceRead,
-    rewrite_base_file, write_base_file,
+    BaseFileOptions, Codec, Incoming, RECORD_KEY, Rewrite, SliceRead, rewrite_base_file,
+    write_base_file,
 };
 use pyhudi_store::Store;
 
@@ -86,31 +86,14 @@ impl Folder {
 
     fn read(&self, from: &str, keys: StringArray) -> SliceRead {
         SliceRead {
-            store: self.store(),
             base: Some(from.to_owned()),
-            bootstrap: None,
-            logs: Vec::new(),
-            schema: schema(),
-            columns: schema()
-                .fields()
-                .iter()
-                .map(|field| field.name().clone())
-                .collect(),
-            key_fields: vec![RECORD_KEY.into()],
-            merge: MergeSpec::default(),
-            base_instant: None,
-            filter: BlockFilter::default(),
             incoming: Incoming {
                 rows: None,
                 delete_keys: Some(keys),
             },
-            filters: Vec::new(),
-            evolution: None,
             batch_rows: 512,
             two_threads: true,
-            base_part: None,
-            spill: None,
-            lookup: None,
+            ..SliceRead::new(self.store(), schema())
         }
     }
 }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use pyhudi_merge::MergeMode;
 use pyhudi_slice::{
-    BaseFileOptions, BlockFilter, Codec, Incoming, LogFileOptions, MergeSpec, ReadStats, SliceRead,
-    SliceReader, write_base_file, write_log_file,
+    BaseFileOptions, Codec, LogFileOptions, ReadStats, SliceRead, SliceReader, write_base_file,
+    write_log_file,
 };
 use pyhudi_store::Store;
 
@@ -87,32 +86,10 @@ impl Slice {
     /// All columns, by commit time.
     pub fn read(&self, logs: &[&str]) -> SliceRead {
         SliceRead {
-            store: self.store(),
             base: Some("b.parquet".to_owned()),
-            base_instant: None,
-            bootstrap: None,
             logs: logs.iter().map(|log| (*log).to_owned()).collect(),
-            schema: Arc::clone(&self.schema),
-            columns: self
-                .schema
-                .fields()
-                .iter()
-                .map(|f| f.name().clone())
-                .collect(),
-            key_fields: vec![KEY.to_owned()],
-            merge: MergeSpec {
-                mode: MergeMode::CommitTime,
-                ..MergeSpec::default()
-            },
-            filter: BlockFilter::default(),
-            incoming: Incoming::default(),
-            lookup: None,
-            evolution: None,
-            filters: Vec::new(),
             batch_rows: 4,
-            two_threads: false,
-            base_part: None,
-            spill: None,
+            ..SliceRead::new(self.store(), Arc::clone(&self.schema))
         }
     }
 }
