@@ -54,6 +54,8 @@ pub(crate) struct BaseRead<'a> {
     pub(crate) columns: &'a [String],
     /// Row groups that cannot hold a matching row are left out.
     pub(crate) filters: &'a [Filter],
+    /// Row groups after the last one that can hold a matching row are left out.
+    pub(crate) end_filters: &'a [Filter],
     pub(crate) batch_rows: usize,
     /// Add the column [`ROW_NUMBER`](crate::log_side::ROW_NUMBER).
     pub(crate) row_numbers: bool,
@@ -77,6 +79,7 @@ impl<'a> BaseRead<'a> {
         Self {
             columns,
             filters: &[],
+            end_filters: &[],
             batch_rows,
             row_numbers: false,
             two_threads: false,

@@ -43,7 +43,7 @@ impl Opening<'_> {
         self.merging().is_some_and(|one| one.shape.by_position)
     }
 
-    /// Whether a base row that fails the filters cannot change what becomes of a log record.
+    /// Whether no base row that fails the filters can keep a log record from being given out.
     fn log_always_wins(&self) -> bool {
         self.merging()
             .is_none_or(|one| matches!(one.kind, MapKind::Keys(_)) && !one.shape.spec.compares())
@@ -60,10 +60,13 @@ pub(crate) fn open_base(
     let Some(path) = &read.base else {
         return Ok(None);
     };
-    let filters = if opening.log_always_wins() {
-        read.filters.clone()
-    } else {
-        read.key_filters()
+    // A log record takes the place of the first row of its key, so the other rows of the key stay
+    // only if that one is read, too.
+    let (filters, end_filters) = match opening.merging() {
+        None => (read.filters.clone(), Vec::new()),
+        Some(_) if !opening.log_always_wins() => (read.key_filters(), Vec::new()),
+        Some(_) if opening.by_position() => (read.filters.clone(), Vec::new()),
+        Some(_) => (read.key_filters(), read.filters.clone()),
     };
     // The rows of a skeleton are those of its source by their number.
     let has_footer = read.bootstrap.is_none() && is_parquet(path);
@@ -75,6 +78,7 @@ pub(crate) fn open_base(
     let asked = BaseRead {
         columns,
         filters: &filters,
+        end_filters: &end_filters,
         batch_rows: read.batch_rows,
         row_numbers: opening.by_position(),
         two_threads: read.two_threads,

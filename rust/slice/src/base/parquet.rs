@@ -38,7 +38,7 @@ use crate::error::{Result, SliceError};
 use crate::evolve::{Source, evolve, stored_filters, stored_names};
 use crate::log_side::ROW_NUMBER;
 use crate::names::names_of;
-use crate::prune::keep_row_groups;
+use crate::prune::{Filter, keep_row_groups};
 use crate::row_test::RowTest;
 
 /// Approximate maximum bytes of a batch of wide rows: they must fit in memory several times.
@@ -191,27 +191,28 @@ impl ParquetReader {
         let old = Old::of(&known.metadata);
         if old.is_some() {
             // They are of other days than those that the file has.
-            (read.filters, read.test) = (&[], None);
+            (read.filters, read.end_filters, read.test) = (&[], &[], None);
         }
         if read.lookup.is_some() && known.metadata.num_row_groups() == 1 {
             // The rows of the keys decide.
-            read.filters = &[];
+            (read.filters, read.end_filters) = (&[], &[]);
         }
         let damaged = |error| SliceError::parquet(path, None, error);
         let arrow = match known.arrow.filter(|_| !read.row_numbers) {
             Some(arrow) => arrow,
             None => arrow_metadata(known.metadata, read.row_numbers).map_err(damaged)?,
         };
-        let (mask, mut groups) = match &read.map {
-            None => (
-                projection(&arrow, read.columns),
-                keep_row_groups(&arrow, read.filters)?,
-            ),
-            Some(map) => (
-                projection(&arrow, &stored_names(read.columns, map)),
-                keep_row_groups(&arrow, &stored_filters(read.filters, map))?,
-            ),
+        let mask = match &read.map {
+            None => projection(&arrow, read.columns),
+            Some(map) => projection(&arrow, &stored_names(read.columns, map)),
         };
+        let matching = |filters: &[Filter]| match &read.map {
+            None => keep_row_groups(&arrow, filters),
+            Some(map) => keep_row_groups(&arrow, &stored_filters(filters, map)),
+        };
+        let mut groups = matching(read.filters)?;
+        let last = matching(read.end_filters)?.last().copied();
+        groups.retain(|group| Some(*group) <= last);
         let mut all = known.numbers.len();
         groups.retain(|group| known.numbers.contains(group));
         if let Some(part) = &read.part {

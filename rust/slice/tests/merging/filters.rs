@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use pyhudi_merge::MergeMode;
-use pyhudi_slice::{Comparison, Filter, SliceRead};
+use pyhudi_slice::{Comparison, Filter, SliceRead, SpillOptions};
 
 use crate::support::{Slice, rows_of};
 
@@ -85,15 +85,26 @@ fn rows_that_fail_are_passed_over_unless_a_log_record_has_their_key() {
         (rows.as_slice(), base, pruned),
         (["d|4", "e|5", "f|6"].map(str::to_owned).as_slice(), 3, 1)
     );
-    // Commit time: a row group's rows cannot win anything, so it may go with its keys.
-    let (rows, _, pruned) = keys(slice.read(&[".1"]), std::slice::from_ref(&at_least_4));
+    // Commit time: no row of the last row groups can win anything, so they may go with their keys.
+    let (rows, base, pruned) = keys(slice.read(&[".1"]), std::slice::from_ref(&at_least_4));
     assert_eq!(
-        (rows.as_slice(), pruned),
+        (rows.as_slice(), base, pruned),
         (
             ["a|60", "d|4", "f|0", "g|null"]
                 .map(str::to_owned)
                 .as_slice(),
-            1
+            4,
+            0
+        )
+    );
+    let below_2 = filter("n", Comparison::Less, long(2));
+    let (rows, base, pruned) = keys(slice.read(&[".1"]), std::slice::from_ref(&below_2));
+    assert_eq!(
+        (rows.as_slice(), base, pruned),
+        (
+            ["a|60", "f|0", "g|null"].map(str::to_owned).as_slice(),
+            1,
+            2
         )
     );
     // Event time: a base row that fails may still win against its log record.
@@ -109,6 +120,28 @@ fn rows_that_fail_are_passed_over_unless_a_log_record_has_their_key() {
             0
         )
     );
+}
+
+/// A base file may have a key twice. A log record takes the place of the first row.
+#[test]
+fn a_filter_keeps_the_second_row_of_a_key() {
+    let slice = Slice::new(FIELDS);
+    slice.write_base(vec![
+        batch(&slice, &[("a", Some(1), 0.0, "p")]),
+        batch(&slice, &[("a", Some(5), 0.0, "q")]),
+    ]);
+    let log = [("a", Some(7), 0.0, "r"), ("b", Some(8), 0.0, "r")];
+    slice.write_log(".1", vec![batch(&slice, &log)], &[]);
+    let at_least_4 = filter("n", Comparison::GreaterOrEqual, long(4));
+    let mut spilled = slice.read(&[".1"]);
+    spilled.spill = Some(SpillOptions {
+        memory_limit: 1,
+        folder: None,
+    });
+    for read in [slice.read(&[".1"]), spilled] {
+        let (rows, ..) = keys(read, std::slice::from_ref(&at_least_4));
+        assert_eq!(rows, ["a|5", "a|7", "b|8"]);
+    }
 }
 
 #[test]
