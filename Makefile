@@ -150,6 +150,7 @@ test-properties-long: ## property tests of the Rust core: PROPERTY_CASES (5000) 
 	@echo "test-properties-long: PROPERTY_CASES=$(PROPTEST_CASES) PROPERTY_SEED=$(PROPTEST_RNG_SEED)"
 	cargo test --locked --workspace --test properties --no-fail-fast
 	cargo test --locked --package pyhudi-metadata --lib properties
+	cargo test --locked --package pyhudi-slice --test merging properties
 
 .PHONY: test-hdfs
 test-hdfs: $(STAMPS)/native $(STAMPS)/oracle $(STAMPS)/hdfs $(STAMPS)/spark4 ## tables on HDFS, against a local name node, also with Apache Hudi and Spark

@@ -12,7 +12,8 @@ use proptest::option;
 use proptest::prelude::*;
 use pyhudi_merge::{ColumnRule, FieldMap, FieldRules, Fill, MergeMode, MergeRules, Written};
 
-use crate::history::{Row, Step, Weight, add_deletes, history, kept, keys, ordering, reloaded};
+use crate::history::{Step, add_deletes, history, kept, keys, ordering, reloaded};
+use crate::records::{Row, Weight};
 
 /// The values of a row.
 #[derive(Debug, Clone, Default, PartialEq)]

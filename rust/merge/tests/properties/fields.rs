@@ -10,9 +10,8 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 use pyhudi_merge::{FieldMap, FieldRules, Fill, MergeRules, Written};
 
-use crate::history::{
-    Row, Step, Weight, add_deletes, deleted, history, kept, keys, ordering, reloaded, rules,
-};
+use crate::history::{Step, add_deletes, deleted, history, kept, keys, ordering, reloaded};
+use crate::records::{Row, Weight, rules};
 
 const COLUMNS: usize = 3;
 

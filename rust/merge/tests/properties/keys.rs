@@ -6,9 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use pyhudi_merge::{KeyMap, MergeCounts, MergeRules, combine_rows};
 
-use crate::history::{
-    Row, Step, Weight, delete_values, deleted, history, kept, keys, ordering, row, rules,
-};
+use crate::history::{KEYS, Step, deleted, history, kept, keys, ordering};
+use crate::records::{Row, Weight, delete_values, row, rules};
 
 /// What the rules make of a history: base rows that stay, the numbers of records that are given out, counts.
 type Outcome = (Vec<bool>, Vec<usize>, MergeCounts);
@@ -142,7 +141,7 @@ proptest! {
     #[test]
     fn combining_keeps_what_a_plain_map_keeps(
         rules in rules(),
-        rows in vec(row(Just(()), true), 0..20),
+        rows in vec(row(KEYS, Just(()), true), 0..20),
     ) {
         let mut standing: BTreeMap<u8, (Weight, usize)> = BTreeMap::new();
         for (number, row) in rows.iter().enumerate() {

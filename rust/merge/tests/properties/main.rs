@@ -5,3 +5,4 @@ mod column_rules;
 mod fields;
 mod history;
 mod keys;
+mod records;

@@ -3,7 +3,12 @@
 #![cfg(test)]
 
 mod filters;
+mod generated;
 mod lookups;
+mod plain_map;
 mod positions;
+mod properties;
+#[path = "../../../merge/tests/properties/records.rs"]
+mod records;
 mod spill;
 mod support;

@@ -23,7 +23,7 @@ pub struct Slice {
 impl Slice {
     /// `avro`: the fields of the record.
     pub fn new(fields: &str) -> Self {
-        let avro = format!(r#"{{"type":"record","name":"r","fields":[{fields}]}}"#);
+        let avro = avro_record(fields);
         let schema: Schema = pyhudi_avro::arrow_schema(&avro).unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
@@ -46,20 +46,7 @@ impl Slice {
 
     /// A base file with a row group for each batch.
     pub fn write_base(&self, batches: Vec<RecordBatch>) {
-        let options = BaseFileOptions {
-            avro_schema: self.avro.clone(),
-            file_name: None,
-            key_column: Some(KEY.to_owned()),
-            codec: Codec::Snappy,
-            row_group_bytes: 1,
-            page_bytes: 1 << 20,
-            old_lists: true,
-            two_threads: true,
-            dictionary: true,
-            bloom: None,
-        };
-        let batches = batches.into_iter().map(Ok);
-        write_base_file(&self.store(), "b.parquet", batches, &options).unwrap();
+        write_base(&self.store(), "b.parquet", &self.avro, batches);
     }
 
     pub fn write_log(&self, name: &str, batches: Vec<RecordBatch>, gone: &[&str]) {
@@ -92,6 +79,28 @@ impl Slice {
             ..SliceRead::new(self.store(), Arc::clone(&self.schema))
         }
     }
+}
+
+/// A record with these fields.
+pub fn avro_record(fields: &str) -> String {
+    format!(r#"{{"type":"record","name":"r","fields":[{fields}]}}"#)
+}
+
+/// A base file of an Avro schema, with a row group for each batch.
+pub fn write_base(store: &Store, name: &str, avro: &str, batches: Vec<RecordBatch>) {
+    let options = BaseFileOptions {
+        avro_schema: avro.to_owned(),
+        file_name: None,
+        key_column: Some(KEY.to_owned()),
+        codec: Codec::Snappy,
+        row_group_bytes: 1,
+        page_bytes: 1 << 20,
+        old_lists: true,
+        two_threads: true,
+        dictionary: true,
+        bloom: None,
+    };
+    write_base_file(store, name, batches.into_iter().map(Ok), &options).unwrap();
 }
 
 /// The rows as sorted text, and the counters.
