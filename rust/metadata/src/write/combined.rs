@@ -16,9 +16,11 @@ const KIND_FILES: i64 = 2;
 const KIND_COLUMN_STATS: i64 = 3;
 const KIND_PARTITION_STATS: i64 = 6;
 const KIND_SECONDARY: i64 = 7;
-/// Wrappers of bytes, and of decimals: numbers, big-endian.
+/// Wrappers of bytes, and of decimals up to index version 1: numbers, big-endian.
 const BYTES: usize = 6;
 const DECIMAL: usize = 9;
+/// `ValueType` of decimals, whose wrapper is that of bytes.
+const TYPE_DECIMAL: i64 = 10;
 
 pub(super) type Record<'a> = Vec<(&'a str, Value<'a>)>;
 
@@ -155,11 +157,17 @@ impl<'d, 'a> Held<'d, 'a> {
             *sum = Some(sum.unwrap_or(0).saturating_add(more.unwrap_or(0)));
         }
         let without = newer.least == &Datum::Null;
+        let has_both = !without && self.least != &Datum::Null;
+        let info = |kind: &Datum<'_>| kind.field("additionalInfo").text().map(str::to_owned);
+        if has_both && info(self.kind) != info(newer.kind) {
+            return Err("bounds of decimals with different scales".to_owned());
+        }
+        let order = Order::of(if without { self.kind } else { newer.kind });
         Ok(Self {
             stored: newer.stored,
             kind: if without { self.kind } else { newer.kind },
-            least: outer(self.least, newer.least, Ordering::Less)?,
-            greatest: outer(self.greatest, newer.greatest, Ordering::Greater)?,
+            least: order.outer(self.least, newer.least, Ordering::Less)?,
+            greatest: order.outer(self.greatest, newer.greatest, Ordering::Greater)?,
             sums,
         })
     }
@@ -176,38 +184,56 @@ impl<'d, 'a> Held<'d, 'a> {
     }
 }
 
-/// The one of two bounds that lies on that side.
-fn outer<'d, 'a>(
-    older: &'d Datum<'a>,
-    newer: &'d Datum<'a>,
-    side: Ordering,
-) -> Result<&'d Datum<'a>, String> {
-    match (older, newer) {
-        (Datum::Null, bound) | (bound, Datum::Null) => Ok(bound),
-        (Datum::Branch(a, old), Datum::Branch(b, new)) if a == b => {
-            let side_of_new = java_compare(*a, new.field("value"), old.field("value"))
-                .ok_or_else(|| format!("bounds that do not compare: {old:?} and {new:?}"))?;
-            Ok(if side_of_new == side { newer } else { older })
-        }
-        _ => Err("bounds of different kinds".to_owned()),
-    }
+/// How bounds compare.
+#[derive(Clone, Copy)]
+struct Order {
+    /// Bytes are those of a number, as a value type says.
+    has_numbers: bool,
 }
 
-/// The order of Java: text by UTF-16 units, bytes signed, NaN greatest.
-fn java_compare(branch: usize, a: &Datum<'_>, b: &Datum<'_>) -> Option<Ordering> {
-    match (a, b) {
-        (Datum::Boolean(a), Datum::Boolean(b)) => Some(a.cmp(b)),
-        (Datum::Float(a), Datum::Float(b)) => Some(double_order(f64::from(*a), f64::from(*b))),
-        (Datum::Double(a), Datum::Double(b)) => Some(double_order(*a, *b)),
-        (Datum::String(a), Datum::String(b)) => Some(text_order(a, b)),
-        (Datum::Bytes(a), Datum::Bytes(b)) if branch == DECIMAL => {
-            Some(number(a)?.cmp(&number(b)?))
+impl Order {
+    fn of(kind: &Datum<'_>) -> Self {
+        Self {
+            has_numbers: kind.field("typeOrdinal").number() == Some(TYPE_DECIMAL),
         }
-        (Datum::Bytes(a), Datum::Bytes(b)) if branch == BYTES => {
-            let signed = |bytes: &&[u8]| bytes.iter().map(|b| b.cast_signed()).collect::<Vec<_>>();
-            Some(signed(a).cmp(&signed(b)))
+    }
+
+    /// The one of two bounds that lies on that side.
+    fn outer<'d, 'a>(
+        self,
+        older: &'d Datum<'a>,
+        newer: &'d Datum<'a>,
+        side: Ordering,
+    ) -> Result<&'d Datum<'a>, String> {
+        match (older, newer) {
+            (Datum::Null, bound) | (bound, Datum::Null) => Ok(bound),
+            (Datum::Branch(a, old), Datum::Branch(b, new)) if a == b => {
+                let side_of_new = self
+                    .compare(*a, new.field("value"), old.field("value"))
+                    .ok_or_else(|| format!("bounds that do not compare: {old:?} and {new:?}"))?;
+                Ok(if side_of_new == side { newer } else { older })
+            }
+            _ => Err("bounds of different kinds".to_owned()),
         }
-        _ => Some(a.number()?.cmp(&b.number()?)),
+    }
+
+    /// The order of Java: text by UTF-16 units, bytes signed, NaN greatest.
+    fn compare(self, branch: usize, a: &Datum<'_>, b: &Datum<'_>) -> Option<Ordering> {
+        match (a, b) {
+            (Datum::Boolean(a), Datum::Boolean(b)) => Some(a.cmp(b)),
+            (Datum::Float(a), Datum::Float(b)) => Some(double_order(f64::from(*a), f64::from(*b))),
+            (Datum::Double(a), Datum::Double(b)) => Some(double_order(*a, *b)),
+            (Datum::String(a), Datum::String(b)) => Some(text_order(a, b)),
+            (Datum::Bytes(a), Datum::Bytes(b)) if branch == DECIMAL || self.has_numbers => {
+                Some(number(a)?.cmp(&number(b)?))
+            }
+            (Datum::Bytes(a), Datum::Bytes(b)) if branch == BYTES => {
+                let signed =
+                    |bytes: &&[u8]| bytes.iter().map(|b| b.cast_signed()).collect::<Vec<_>>();
+                Some(signed(a).cmp(&signed(b)))
+            }
+            _ => Some(a.number()?.cmp(&b.number()?)),
+        }
     }
 }
 
@@ -232,7 +258,11 @@ mod tests {
         {"name": "ColumnStatsMetadata", "type": ["null", {"type": "record", "name": "s", "fields": [
             {"name": "minValue", "type": ["null",
                 {"type": "record", "name": "B", "fields": [{"name": "value", "type": "boolean"}]},
-                {"type": "record", "name": "I", "fields": [{"name": "value", "type": "int"}]}]},
+                {"type": "record", "name": "I", "fields": [{"name": "value", "type": "int"}]},
+                {"type": "record", "name": "Y", "fields": [{"name": "value", "type": "bytes"}]}]},
+            {"name": "valueType", "type": ["null", {"type": "record", "name": "v", "fields": [
+                {"name": "typeOrdinal", "type": "int"},
+                {"name": "additionalInfo", "type": ["null", "string"]}]}]},
             {"name": "nullCount", "type": ["null", "long"]},
             {"name": "isTightBound", "type": "boolean"},
             {"name": "isDeleted", "type": "boolean"}]}]},
@@ -293,12 +323,59 @@ mod tests {
     #[test]
     fn bounds_are_ordered_as_java_does() {
         let text = |one| Datum::String(one);
-        let order = |branch, a: Datum<'_>, b: Datum<'_>| java_compare(branch, &a, &b).unwrap();
+        let order = |branch, a: Datum<'_>, b: Datum<'_>| {
+            let plain = Order { has_numbers: false };
+            plain.compare(branch, &a, &b).unwrap()
+        };
         assert!(order(7, text("\u{10000}"), text("\u{ffff}")).is_lt());
         let (low, high): (&[u8], &[u8]) = (&[0x80], &[0x01]);
         assert!(order(BYTES, Datum::Bytes(low), Datum::Bytes(high)).is_lt());
         let (low, high): (&[u8], &[u8]) = (&[0xff, 0x7f], &[0xff]);
         assert!(order(DECIMAL, Datum::Bytes(low), Datum::Bytes(high)).is_lt());
         assert!(order(5, Datum::Double(f64::NAN), Datum::Double(1.0)).is_gt());
+    }
+
+    /// Statistics of a decimal column of index version 2: its least value and "precision,scale".
+    fn decimals(least: &[u8], info: &str) -> Vec<u8> {
+        let least = Value::Record(vec![("value", Value::Bytes(least))]);
+        let value_type = vec![
+            ("typeOrdinal", Value::Whole(TYPE_DECIMAL)),
+            ("additionalInfo", Value::Text(info)),
+        ];
+        let stats = vec![
+            ("minValue", Value::Branch(3, Box::new(least))),
+            ("valueType", Value::Record(value_type)),
+        ];
+        let fields = [
+            ("type", Value::Whole(KIND_PARTITION_STATS)),
+            ("ColumnStatsMetadata", Value::Record(stats)),
+        ];
+        DatumWriter::new(SCHEMA).unwrap().write(&fields).unwrap()
+    }
+
+    #[test]
+    fn decimals_in_bytes_are_ordered_as_numbers() {
+        let (five, hundreds) = (decimals(&[0x05], "5,2"), decimals(&[0x01, 0x2c], "5,2"));
+        let reader = DatumReader::new(SCHEMA).unwrap();
+        for stored in [[&five, &hundreds], [&hundreds, &five]] {
+            let versions: Vec<_> = stored.iter().map(|one| reader.read(one).unwrap()).collect();
+            let record = combined(&versions).unwrap().unwrap();
+            let bytes = DatumWriter::new(SCHEMA).unwrap().write(&record).unwrap();
+            let record = reader.read(&bytes).unwrap();
+            let Datum::Branch(_, least) = record.field("ColumnStatsMetadata").field("minValue")
+            else {
+                panic!("a bound has a wrapper");
+            };
+            assert_eq!(least.field("value"), &Datum::Bytes(&[0x05]));
+        }
+    }
+
+    #[test]
+    fn decimals_of_different_scales_are_refused() {
+        let stored = [decimals(&[0x05], "5,2"), decimals(&[0x05], "7,4")];
+        let reader = DatumReader::new(SCHEMA).unwrap();
+        let versions: Vec<_> = stored.iter().map(|one| reader.read(one).unwrap()).collect();
+        let error = combined(&versions).unwrap_err();
+        assert!(error.contains("scales"), "{error}");
     }
 }
