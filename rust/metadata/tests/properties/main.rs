@@ -1,4 +1,7 @@
-//! Partitions of the metadata table, written and read again, compared with plain maps.
+//! The metadata table compared with plain maps, over generated commits.
 #![cfg(test)]
 
+mod files;
+mod groups;
 mod record_index;
+mod statistics;

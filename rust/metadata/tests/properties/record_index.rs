@@ -2,19 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use arrow::array::{AsArray, RecordBatch, StringArray, UInt32Array};
-use arrow::compute::take_record_batch;
+use arrow::array::{AsArray, RecordBatch, StringArray};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use pyhudi_metadata::{
-    Location, MetadataLogOptions, MetadataPartition, MetadataSlice, Recorder, locations,
-    possible_locations, record_locations, write_metadata_base, write_metadata_log,
+    Location, MetadataPartition, Recorder, locations, possible_locations, record_locations,
 };
-use pyhudi_slice::BlockFilter;
 use pyhudi_store::Store;
 
-const SCHEMA: &str =
-    include_str!("../../../../python/pyhudi/metadata/schemas/HoodieMetadataRecord_v9.avsc");
+use crate::groups::{Groups, SCHEMA};
+
 const GROUPS: u32 = 2;
 
 /// What a commit does: keys that come to a file group, and keys that leave the table.
@@ -56,89 +53,27 @@ fn texts(keys: &BTreeSet<String>) -> StringArray {
     keys.iter().map(Some).collect()
 }
 
-/// The rows of each file group.
-fn by_group(rows: &RecordBatch) -> HashMap<String, RecordBatch> {
-    let routes = rows.column_by_name("route").unwrap().as_string::<i32>();
-    let mut found = HashMap::new();
-    for route in routes.iter().flatten().collect::<BTreeSet<_>>() {
-        let here = (0..rows.num_rows())
-            .filter(|row| routes.value(*row) == route)
-            .map(|row| row as u32);
-        found.insert(
-            route.to_owned(),
-            take_record_batch(rows, &UInt32Array::from_iter_values(here)).unwrap(),
-        );
-    }
-    found
-}
-
-/// The partition with these commits: the first `in_base` in base files, each of the others in log files.
-fn written(store: &Store, commits: &[Commit], in_base: usize) -> MetadataPartition {
-    let groups = HashMap::from([("record_index".to_owned(), GROUPS)]);
-    let recorder = Recorder::new(SCHEMA, groups).unwrap();
-    let rows: Vec<_> = commits
-        .iter()
-        .enumerate()
-        .map(|(number, commit)| {
-            let location = Location {
-                partition: commit.partition.clone(),
-                file_id: commit.file_id.clone(),
-                instant_ms: number as i64,
-                groups: None,
-            };
-            by_group(
-                &locations(
-                    &recorder,
-                    &location,
-                    &texts(&commit.added),
-                    &texts(&commit.removed),
-                )
-                .unwrap(),
-            )
-        })
-        .collect();
-    let group = |group: u32| {
-        let route = format!("record_index/{group}");
-        let of_group = |rows: &[HashMap<String, RecordBatch>]| -> Vec<_> {
-            rows.iter()
-                .filter_map(|rows| rows.get(&route))
-                .cloned()
-                .map(Ok)
-                .collect()
+/// The partition with these commits.
+fn written(store: &Store, commits: &[Commit], compactions: &BTreeSet<usize>) -> MetadataPartition {
+    let counts = HashMap::from([("record_index".to_owned(), GROUPS)]);
+    let recorder = Recorder::new(SCHEMA, counts).unwrap();
+    let rows = commits.iter().enumerate().map(|(number, commit)| {
+        let location = Location {
+            partition: commit.partition.clone(),
+            file_id: commit.file_id.clone(),
+            instant_ms: number as i64,
+            groups: None,
         };
-        let base = (in_base > 0).then(|| {
-            let path = format!("base-{group}.hfile");
-            write_metadata_base(store, &path, of_group(&rows[..in_base]).into_iter(), SCHEMA)
-                .unwrap();
-            path
-        });
-        let logs = (in_base..commits.len()).map(|number| {
-            let path = format!(".log-{group}.{number}");
-            let options = MetadataLogOptions {
-                instant: format!("{number:017}"),
-                avro_schema: SCHEMA.to_owned(),
-                partition: "record_index".to_owned(),
-            };
-            write_metadata_log(
-                store,
-                &path,
-                of_group(&rows[number..=number]).into_iter(),
-                &options,
-            )
-            .unwrap();
-            path
-        });
-        MetadataSlice {
-            base,
-            logs: logs.collect(),
-        }
+        let (added, removed) = (texts(&commit.added), texts(&commit.removed));
+        locations(&recorder, &location, &added, &removed).unwrap()
+    });
+    let groups = Groups {
+        store,
+        partition: "record_index",
+        count: GROUPS,
+        schema: SCHEMA,
     };
-    MetadataPartition {
-        store: store.clone(),
-        groups: (0..GROUPS).map(group).collect(),
-        filter: BlockFilter::default(),
-        kept: None,
-    }
+    groups.write(&rows.collect::<Vec<_>>(), compactions)
 }
 
 fn found(rows: &RecordBatch) -> BTreeMap<String, (String, String)> {
@@ -163,11 +98,11 @@ proptest! {
     #[test]
     fn an_index_has_the_last_location_of_each_key(
         commits in vec(commit(), 1..5),
-        base in any::<bool>(),
+        compactions in btree_set(0..5_usize, 0..3),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().to_str().unwrap(), &[]).unwrap();
-        let partition = written(&store, &commits, usize::from(base));
+        let partition = written(&store, &commits, &compactions);
         let mut expected = BTreeMap::new();
         for commit in &commits {
             for key in &commit.removed {
