@@ -183,6 +183,7 @@ pub fn setups() -> Vec<Setup> {
         appends: false,
         history: 1,
         is_empty: true,
+        retained: 2,
         faults: 0,
         rules: Rules::default(),
         is_trace: false,

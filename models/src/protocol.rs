@@ -125,7 +125,15 @@ impl Step {
         is_check
             || matches!(
                 self,
-                S::Reload | S::Start | S::BeginDelta | S::LastCheck | S::PutFile
+                S::Acquire
+                    | S::Reload
+                    | S::TakeOver
+                    | S::Start
+                    | S::BeginDelta
+                    | S::LastCheck
+                    | S::PutFile
+                    | S::DropFile
+                    | S::DropInflight
             )
     }
 }
@@ -188,6 +196,7 @@ impl Program {
                 S::LookBeforeRollback,
                 S::DeleteFiles,
                 S::DropDelta,
+                S::CheckHeld,
                 S::CompleteRollback,
                 S::DropInflight,
                 S::DropRequest,
@@ -238,11 +247,13 @@ impl Program {
                 S::Retry,
             ],
             Self::Archive => &[
+                S::Load,
                 S::Acquire,
                 S::Reload,
                 S::ChooseArchived,
                 S::CheckHeld,
                 S::RemoveLeftovers,
+                S::CheckHeld,
                 S::MoveToArchive,
                 S::Release,
                 S::Retry,
@@ -259,13 +270,15 @@ pub struct Party {
     pub step: u8,
     /// Where `Rollback` returns to.
     pub back: Program,
-    /// Where `Recover` returns to.
+    /// Where `Recover` returns to, and what an attempt begins with.
     pub main: Program,
     pub is_dead: bool,
     /// It stalled for longer than its lease since it acquired the lock.
     pub lapsed: bool,
     /// It stalled for longer than its heartbeat lasts.
     pub expired: bool,
+    /// The action that it plans and executes, if it runs a service with plans.
+    pub plans: Action,
     /// The number of the write or service; NONE without one.
     pub task: u8,
     pub attempts: u8,
@@ -273,8 +286,9 @@ pub struct Party {
     pub view: View,
     /// What it found there: the file group of the key, its files and its row.
     pub slice: Option<Slice>,
-    /// The file groups that it is going to change.
+    /// The file groups that it is going to change, and those that only get log files.
     pub groups: Set,
+    pub appended: Set,
     pub has_doubles: bool,
     /// Its own instant, and the file that it wrote.
     pub instant: u8,
@@ -308,11 +322,13 @@ impl Party {
             is_dead: false,
             lapsed: false,
             expired: false,
+            plans: Action::Compaction,
             task: NONE,
             attempts: 0,
             view: View::default(),
             slice: None,
             groups: 0,
+            appended: 0,
             has_doubles: false,
             instant: NONE,
             file: NONE,
@@ -341,11 +357,12 @@ impl Party {
 
     /// Forget the attempt, but not the task.
     pub fn forget(&mut self) {
-        let (task, attempts, lapsed) = (self.task, self.attempts, self.lapsed);
         *self = Self {
-            task,
-            attempts,
-            lapsed,
+            main: self.main,
+            plans: self.plans,
+            task: self.task,
+            attempts: self.attempts,
+            lapsed: self.lapsed,
             ..Self::new()
         };
     }
@@ -380,15 +397,14 @@ pub struct Setup {
     pub history: u8,
     /// Those commits wrote no row: the key is not in the table.
     pub is_empty: bool,
+    /// The number of commits that a clean retains.
+    pub retained: usize,
     /// How many crashes and stalls there are at most.
     pub faults: u8,
     pub rules: Rules,
     /// Traces of the real code are replayed: they have no data files.
     pub is_trace: bool,
 }
-
-/// The number of commits that a clean retains.
-pub const RETAINED: usize = 2;
 
 /// The number of commits that stay on the timeline.
 pub const UNARCHIVED: usize = 2;

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::protocol::{Program, Role, Setup, State};
-use crate::steps::{FAIL, SKIP, Turn};
-use crate::table::{Beat, Delta, NONE, Set, one};
+use crate::protocol::{Party, Program, Role, Setup, State, Step};
+use crate::steps::{FAIL, RECOVER, RESUME, SKIP, Turn};
+use crate::table::{Action, Beat, Delta, NONE, Set, View, one};
 
 #[derive(Deserialize)]
 pub struct Trace {
@@ -18,6 +18,10 @@ pub struct Trace {
     parties: usize,
     /// The file groups of each commit that was there at first.
     history: Vec<Vec<u8>>,
+    /// The number of commits that a clean retains.
+    retained: usize,
+    /// Whether writers are non-blocking.
+    appends: bool,
     /// Whether there is a metadata table.
     has_metadata: bool,
     events: Vec<Entry>,
@@ -30,12 +34,41 @@ struct Entry {
     /// The number of the instant, in the order in which they appear.
     #[serde(default)]
     instant: usize,
-    /// With a new heartbeat: the commits that the write was planned on.
+    /// With a change of a timeline file: "write", "compaction", "clustering", "clean", "rollback".
     #[serde(default)]
-    planned_on: Vec<usize>,
-    /// With an inflight file: the file groups of the write.
+    action: String,
+    /// With a new heartbeat, or the request of a clean.
+    #[serde(default)]
+    plan: Plan,
+    /// With "runs": the service that the party runs next.
+    #[serde(default)]
+    service: String,
+    /// With an inflight file: the file groups of the write. With a request: those of a plan.
     #[serde(default)]
     groups: Vec<u8>,
+    /// With an inflight file: the file groups that only get log files.
+    #[serde(default)]
+    appended: Vec<u8>,
+}
+
+/// What a write or a service was planned on.
+#[derive(Debug, Default, Deserialize)]
+struct Plan {
+    completed: Vec<usize>,
+    pending: Vec<usize>,
+    /// The earliest commit that a clean retains.
+    retains: Option<usize>,
+}
+
+impl Plan {
+    fn view(&self) -> View {
+        let set = |numbers: &[usize]| numbers.iter().map(|n| one(*n)).sum();
+        View {
+            completed: set(&self.completed),
+            pending: set(&self.pending),
+            ..View::default()
+        }
+    }
 }
 
 type Change = (&'static str, usize);
@@ -73,6 +106,10 @@ pub fn replay(trace: &Trace, base: &Setup) -> Result<usize, String> {
                 .into_iter()
                 .map(|b| crashed(b, entry.party))
                 .collect(),
+            "runs" => branches
+                .iter()
+                .flat_map(|b| run(&setup, b, entry))
+                .collect(),
             _ => branches
                 .iter()
                 .flat_map(|b| after(&setup, trace, b, entry))
@@ -107,6 +144,8 @@ fn setup_of(trace: &Trace, base: &Setup) -> Setup {
         writes: u8::MAX,
         retries: u8::MAX,
         history: trace.history.len() as u8,
+        retained: trace.retained,
+        appends: trace.appends,
         is_empty: true,
         is_trace: true,
         rules,
@@ -138,10 +177,8 @@ fn after(setup: &Setup, trace: &Trace, branch: &Branch, entry: &Entry) -> Vec<Br
             let mut owed = changes(setup, trace, &state, &next);
             if let Some(n) = owed.iter().position(|owed| *owed == change) {
                 owed.remove(n);
-                found.push(Branch {
-                    state: informed(next, entry),
-                    owed,
-                });
+                let informed = inform(setup, next, entry);
+                found.extend(informed.map(|state| Branch { state, owed }));
             }
         }
     }
@@ -158,16 +195,77 @@ fn after(setup: &Setup, trace: &Trace, branch: &Branch, entry: &Entry) -> Vec<Br
     found
 }
 
-/// Add what an event says about the write of its party.
-fn informed(mut state: State, entry: &Entry) -> State {
+/// Add what an event says about the write of its party. None if the model does not allow it.
+fn inform(setup: &Setup, mut state: State, entry: &Entry) -> Option<State> {
+    let action = state.table.instants.get(entry.instant).map(|i| i.action);
+    if entry.change == "requests" && action != Some(action_of(entry)) {
+        return None;
+    }
     let party = &mut state.parties[entry.party];
     if entry.change == "beats" {
-        party.view.completed = entry.planned_on.iter().map(|n| one(*n)).sum();
+        let planned_on = entry.plan.view();
+        (party.view.completed, party.view.pending) = (planned_on.completed, planned_on.pending);
     }
-    if entry.change == "begins" {
-        party.groups = set(&entry.groups);
+    if entry.change == "begins" && action == Some(Action::Write) {
+        (party.groups, party.appended) = (set(&entry.groups), set(&entry.appended));
+        if !Turn::new(setup, &mut state, entry.party).may_write() {
+            return None;
+        }
     }
-    state
+    if entry.change == "requests" && matches!(action, Some(Action::Compaction | Action::Clustering))
+    {
+        state.table.instants[entry.instant].groups = set(&entry.groups);
+    }
+    if entry.change == "requests" && action == Some(Action::Clean) {
+        let turn = Turn::new(setup, &mut state, entry.party);
+        if !turn.allows_clean(entry.plan.view(), entry.plan.retains?) {
+            return None;
+        }
+    }
+    Some(state)
+}
+
+fn action_of(entry: &Entry) -> Action {
+    match entry.action.as_str() {
+        "clean" => Action::Clean,
+        "clustering" => Action::Clustering,
+        "compaction" => Action::Compaction,
+        "rollback" => Action::Rollback,
+        _ => Action::Write,
+    }
+}
+
+/// The branches in which a party begins a service: it has nothing else to do.
+fn run(setup: &Setup, branch: &Branch, entry: &Entry) -> Vec<Branch> {
+    let program = match entry.service.as_str() {
+        "archive" => Program::Archive,
+        "clean" => Program::Clean,
+        "cluster" | "compact" => Program::Plan,
+        _ => return vec![],
+    };
+    let p = entry.party;
+    let is_free = |state: &State| {
+        let party = &state.parties[p];
+        let is_first = matches!(party.next_step(), Step::Begin | Step::Load);
+        is_first && usize::from(state.lock) != p
+    };
+    let free = silently(setup, &branch.state, p)
+        .into_iter()
+        .filter(is_free);
+    let begin = |mut state: State| {
+        let mut party = Party::new();
+        party.main = program;
+        if entry.service == "cluster" {
+            party.plans = Action::Clustering;
+        }
+        party.go(program);
+        state.parties[p] = party;
+        Branch {
+            state,
+            owed: branch.owed.clone(),
+        }
+    };
+    free.map(begin).collect()
 }
 
 /// The states that a party reaches by steps that change nothing that a trace shows.
@@ -196,14 +294,23 @@ fn steps(setup: &Setup, state: &State, p: usize) -> Vec<State> {
         (next.begun, next.acknowledged, next.failed, next.bad_read) = (1, 0, 0, false);
         next.table.files.iter_mut().for_each(|file| file.row = 0);
         let party = &mut next.parties[p];
-        (party.attempts, party.task) = (0, 0);
+        (party.attempts, party.task, party.expected) = (0, 0, None);
+        (party.view.start, party.view.rolled_back) = (0, 0);
         next
     };
-    [0, FAIL, SKIP].into_iter().map(step).collect()
+    let plans = match state.parties[p].next_step() {
+        Step::TakeOver => Turn::new(setup, &mut state.clone(), p).pending_plans(),
+        _ => 1,
+    };
+    let plans = 0..plans.count_ones() as u8;
+    plans
+        .chain([FAIL, SKIP, RESUME, RECOVER])
+        .map(step)
+        .collect()
 }
 
 /// What a trace shows of a state.
-fn observed(setup: &Setup, state: &State) -> (u8, Vec<[u8; 5]>) {
+fn observed(setup: &Setup, state: &State) -> (u8, Vec<[u8; 6]>) {
     let instants = state.table.instants.iter().map(|i| {
         let beat = match i.beat {
             Beat::Absent => 0,
@@ -222,6 +329,7 @@ fn observed(setup: &Setup, state: &State) -> (u8, Vec<[u8; 5]>) {
             i.is_completed().into(),
             beat,
             delta,
+            i.archived.into(),
         ]
     });
     (state.lock, instants.collect())
@@ -229,7 +337,7 @@ fn observed(setup: &Setup, state: &State) -> (u8, Vec<[u8; 5]>) {
 
 /// The changes of a step, as a trace names them.
 fn changes(setup: &Setup, trace: &Trace, before: &State, after: &State) -> Vec<Change> {
-    const NAMES: [[&str; 3]; 5] = [
+    const NAMES: [[&str; 3]; 6] = [
         ["withdraws its request", "requests", ""],
         ["withdraws", "begins", ""],
         ["revokes", "completes", ""],
@@ -239,6 +347,7 @@ fn changes(setup: &Setup, trace: &Trace, before: &State, after: &State) -> Vec<C
             "begins its delta",
             "completes its delta",
         ],
+        ["", "archives", ""],
     ];
     let (old, new) = (observed(setup, before), observed(setup, after));
     let mut found = vec![];
@@ -251,7 +360,7 @@ fn changes(setup: &Setup, trace: &Trace, before: &State, after: &State) -> Vec<C
     }
     for (n, instant) in new.1.iter().enumerate() {
         let previous = old.1.get(n).copied().unwrap_or_default();
-        let changed = (0..5).filter(|k| previous[*k] != instant[*k]);
+        let changed = (0..6).filter(|k| previous[*k] != instant[*k]);
         found.extend(changed.map(|k| (NAMES[k][usize::from(instant[k])], n)));
     }
     debug_assert!(trace.parties > 0);
@@ -271,6 +380,7 @@ fn stalled(setup: &Setup, branch: &Branch, p: usize) -> Vec<Branch> {
             };
             next.state.faults = u8::MAX;
             next.state.stall(p, is_long);
+            next.state.faults = 0;
             found.push(next);
         }
     }
@@ -280,6 +390,7 @@ fn stalled(setup: &Setup, branch: &Branch, p: usize) -> Vec<Branch> {
 fn crashed(mut branch: Branch, p: usize) -> Branch {
     branch.state.faults = u8::MAX;
     branch.state.crash(p);
+    branch.state.faults = 0;
     branch.state.parties[p].program = Program::Idle;
     branch
 }

@@ -75,7 +75,7 @@ pub struct Instant {
     pub writes: Set,
     /// The files that its completed file names. Of a clean: those that it deletes.
     pub files: Set,
-    /// The file groups that it writes or replaces, and those that it replaces.
+    /// The file groups that it writes, replaces or is planned for, and those that it replaces.
     pub groups: Set,
     pub replaced: Set,
     /// Of a plan: the files that it reads. Of a rollback: its target, as a set.

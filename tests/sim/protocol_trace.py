@@ -1,33 +1,51 @@
 """Records what tasks of a world change in storage, as a trace that the model replays (`models/`).
 
 A trace has the changes of the lock, of heartbeats, of the timeline and of delta commits, in their
-order, with stalls and crashes. For each write it has the commits that it was planned on and the
-file groups that it changes, which the model cannot find itself.
+order, with stalls and crashes. For each write and each plan of a service it has the timeline that
+it was planned on and the file groups that it changes, which the model cannot find itself.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyhudi.config.actions import COMMIT_ACTIONS, ROLLBACK, Instant, State
+from pyhudi.config.actions import (
+    CLEAN,
+    CLUSTERING,
+    COMMIT_ACTIONS,
+    COMPACTION,
+    ROLLBACK,
+    Instant,
+    State,
+)
 from pyhudi.config.table_config import TableConfig
 from pyhudi.config.timeline_layout import HEARTBEAT_FOLDER, LAYOUT_2
+from pyhudi.services import cleaning
+from pyhudi.services.clean_plan import CleanPlan
+from pyhudi.slices.slice_builder import groups_of_plan
 from pyhudi.storage.storage import Storage
-from pyhudi.timeline import Timeline
+from pyhudi.table.table_snapshot import TableSnapshot
+from pyhudi.timeline import Timeline, archiving
 from pyhudi.txn import process_liveness
-from pyhudi.txn.conflicts import FileGroups, collect_written_file_groups
+from pyhudi.txn.conflicts import (
+    FileGroups,
+    _groups_appended_to,
+    collect_written_file_groups,
+)
 from pyhudi.txn.locks import storage_lock
 from pyhudi.txn.transaction import Transaction
+from pyhudi.write.table_opening import Handle
+from tests.sim import tasks
 from tests.sim.crash import Killed
 from tests.sim.history import HistoryWorld
-from tests.sim.world import Task
+from tests.sim.world import Task, WorldClock
 
 MODEL = Path(__file__).parents[2] / "models"
 
@@ -42,6 +60,25 @@ _REMOVED = {
     State.INFLIGHT: "withdraws",
     State.COMPLETED: "revokes",
 }
+_PLANNED = (COMPACTION, CLUSTERING)
+_ACTIONS = {CLEAN: "clean", ROLLBACK: "rollback", **{action: action for action in _PLANNED}}
+"""The model's names of actions; all others are writes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The timeline that a write or a service was planned on."""
+
+    completed: tuple[str, ...]
+    pending: tuple[str, ...]
+    retains: str = ""
+    """The earliest commit that a clean retains."""
+
+    @classmethod
+    def of(cls, timeline: Timeline, retains: str = "") -> Plan:
+        completed = (i.requested for i in timeline.instants if i.is_completed)
+        pending = (i.requested for i in timeline.pending())
+        return cls((*completed,), (*pending,), retains)
 
 
 @dataclass
@@ -49,6 +86,8 @@ class Trace:
     """The changes of one world, and what the model must know of each write."""
 
     storage: Storage
+    appends: bool = False
+    """Whether writers are non-blocking."""
     parties: int = 0
     events: list[dict[str, Any]] = field(default_factory=list)
     history: list[str] = field(default_factory=list)
@@ -57,12 +96,20 @@ class Trace:
     """The number of each instant, in the order in which they appear."""
     groups: dict[str, FileGroups] = field(default_factory=dict)
     """The file groups that a write changes."""
-    planned_on: dict[str, list[str]] = field(default_factory=dict)
-    """The commits that a task planned its write on, by its name."""
+    appended: dict[str, FileGroups] = field(default_factory=dict)
+    """The file groups to which a write only adds log files."""
+    planned: dict[str, FileGroups] = field(default_factory=dict)
+    """The file groups of a compaction or clustering."""
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """The last plan of a task, by its name."""
     holder: str = ""
     """The owner in the lock's file, "" while the lock is free."""
     holding_party: int = 0
     dead: set[int] = field(default_factory=set)
+    completed: dict[str, set[str]] = field(default_factory=dict)
+    """The completion times of the completed files of each instant."""
+    archiving: set[str] = field(default_factory=set)
+    """The tasks that remove instants that they have archived."""
     beating: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -70,17 +117,20 @@ class Trace:
         for commit in self.timeline.commits:
             self.history.append(commit.requested)
             self.times[commit.requested] = len(self.times)
-            self.groups[commit.requested] = self._groups_of(commit)
+            self.completed[commit.requested] = {commit.completed or ""}
+            self._keep_groups(commit)
 
     @property
     def timeline(self) -> Timeline:
         return Timeline.load(self.storage, self.config)
 
-    def _groups_of(self, instant: Instant) -> FileGroups:
-        timeline = self.timeline
+    def _keep_groups(self, instant: Instant) -> None:
+        timeline, time = self.timeline, instant.requested
         is_pending = instant.state is State.INFLIGHT
         metadata = timeline.workload(instant) if is_pending else timeline.commit_metadata(instant)
-        return collect_written_file_groups(metadata)
+        self.groups[time] = collect_written_file_groups(metadata)
+        if not is_pending:
+            self.appended[time] = _groups_appended_to(self.config, metadata)
 
     def add(self, party: int, change: str, time: str = "", **more: Any) -> None:
         event: dict[str, Any] = {"party": party, "change": change, **more}
@@ -103,8 +153,8 @@ class Trace:
             instant = LAYOUT_2.parse(file)
             if instant is not None and folder == _DELTA_FOLDER:
                 self._record_delta(party, instant, is_new=data is not None)
-            elif instant is not None and instant.action in (*COMMIT_ACTIONS, ROLLBACK):
-                self._record_instant(party, instant, is_new=data is not None)
+            elif instant is not None and instant.action in (*COMMIT_ACTIONS, *_ACTIONS):
+                self._record_instant(party, name, instant, is_new=data is not None)
 
     def _record_owner(self, party: int, owner: str) -> None:
         # On one machine, a lock is free as soon as its holder begins to release it.
@@ -119,17 +169,45 @@ class Trace:
             self.beating.discard(time)
             self.add(party, "stops beating", time)
         elif json.loads(data).get("late_ms", 0) < 0:
+            self.beating.discard(time)
             self.add(party, "marks", time)
         elif time not in self.beating:
             self.beating.add(time)
-            planned = [self.times[commit] for commit in self.planned_on.get(name, [])]
-            self.add(party, "beats", time, planned_on=planned)
+            self.add(party, "beats", time, plan=self._plan_of(name))
 
-    def _record_instant(self, party: int, instant: Instant, *, is_new: bool) -> None:
-        time = instant.requested
-        if is_new and instant.state is not State.REQUESTED and instant.action != ROLLBACK:
-            self.groups[time] = self._groups_of(instant)
-        self.add(party, (_CREATED if is_new else _REMOVED)[instant.state], time)
+    def _plan_of(self, name: str) -> dict[str, Any]:
+        plan = self.plans[name]
+        return {
+            "completed": self._numbers(plan.completed),
+            "pending": self._numbers(plan.pending),
+            "retains": self.times.get(plan.retains),
+        }
+
+    def _numbers(self, times: Collection[str]) -> list[int]:
+        return [self.times[time] for time in times if time in self.times]
+
+    def _record_instant(self, party: int, name: str, instant: Instant, *, is_new: bool) -> None:
+        time, action = instant.requested, _ACTIONS.get(instant.action, "write")
+        if instant.is_completed:
+            files = self.completed.setdefault(time, set())
+            had_file = bool(files)
+            (files.add if is_new else files.discard)(instant.completed or "")
+            if had_file == bool(files):
+                # Two executors have completed one plan, and the later one removes its file.
+                return
+        if not is_new and name in self.archiving:
+            if instant.is_completed:
+                self.add(party, "archives", time)
+            return
+        if is_new and instant.state is not State.REQUESTED and action == "write":
+            self._keep_groups(instant)
+        more: dict[str, Any] = {"action": action}
+        if is_new and instant.state is State.REQUESTED:
+            if action == "clean":
+                more["plan"] = self._plan_of(name)
+            elif action in _PLANNED:
+                self.planned[time] = frozenset(groups_of_plan(self.timeline.plan(instant)))
+        self.add(party, (_CREATED if is_new else _REMOVED)[instant.state], time, **more)
 
     def _record_delta(self, party: int, instant: Instant, *, is_new: bool) -> None:
         """Record a change of a delta commit: it begins and ends with its requested file."""
@@ -146,20 +224,25 @@ class Trace:
     def encode(self) -> str:
         """The trace as JSON. Each write has the file groups of its last state."""
         numbers: dict[tuple[str, str], int] = {}
-        for groups in self.groups.values():
+        for groups in (*self.groups.values(), *self.planned.values()):
             for group in sorted(groups):
                 numbers.setdefault(group, len(numbers))
 
-        def numbered(time: str) -> list[int]:
-            return sorted(numbers[group] for group in self.groups.get(time, ()))
+        def numbered(groups: dict[str, FileGroups], time: str) -> list[int]:
+            return sorted(numbers[group] for group in groups.get(time, ()))
 
         for event in self.events:
             if event["change"] == "begins":
-                event["groups"] = numbered(event["time"])
+                event["groups"] = numbered(self.groups, event["time"])
+                event["appended"] = numbered(self.appended, event["time"])
+            elif event["change"] == "requests":
+                event["groups"] = numbered(self.planned, event["time"])
         trace = {
             "parties": self.parties,
             "has_metadata": bool(self.config.metadata_partitions),
-            "history": [numbered(time) for time in self.history],
+            "history": [numbered(self.groups, time) for time in self.history],
+            "appends": self.appends,
+            "retained": tasks.RETAINED,
             "events": self.events,
         }
         return json.dumps(trace, indent=1)
@@ -196,24 +279,59 @@ class TraceWorld(HistoryWorld):
 
 
 def record_plans(world: TraceWorld, patch: pytest.MonkeyPatch) -> None:
-    """Record on which commits each write was planned, when it takes its instant."""
-    begin = Transaction._begin
+    """Record which services run, and on which timeline each write and each service was planned."""
 
-    def recorded(txn: Transaction) -> None:
+    def record_plan(timeline: Timeline, retains: str = "") -> None:
         assert world.running is not None
-        commits = [commit.requested for commit in txn._table.timeline.commits]
-        world.trace.planned_on[world.running.name] = commits
-        begin(txn)
+        world.trace.plans[world.running.name] = Plan.of(timeline, retains)
 
-    patch.setattr(Transaction, "_begin", recorded)
+    enter, plan_clean = Transaction.__enter__, cleaning._plan
+
+    def enter_and_record(txn: Transaction) -> Transaction:
+        record_plan(txn._table.timeline)
+        return enter(txn)
+
+    def plan_clean_and_record(table: TableSnapshot, *args: Any) -> CleanPlan | None:
+        plan = plan_clean(table, *args)
+        earliest = plan and plan.retention.earliest_retained
+        record_plan(table.timeline, earliest.requested if earliest else "")
+        return plan
+
+    remove = archiving._remove
+
+    def remove_and_record(*args: Any) -> None:
+        assert world.running is not None
+        name, tasks_archiving = world.running.name, world.trace.archiving
+        tasks_archiving.add(name)
+        try:
+            remove(*args)
+        finally:
+            tasks_archiving.discard(name)
+
+    patch.setattr(archiving, "_remove", remove_and_record)
+    patch.setattr(Transaction, "__enter__", enter_and_record)
+    patch.setattr(cleaning, "_plan", plan_clean_and_record)
+    for name, service in tasks.SERVICES.items():
+        patch.setitem(tasks.SERVICES, name, _recorded(world, name, service))
+
+
+def _recorded(
+    world: TraceWorld, name: str, service: Callable[[Handle, WorldClock], object]
+) -> Callable[[Handle, WorldClock], object]:
+    def run(handle: Handle, clock: WorldClock) -> object:
+        world.trace.add(world._party(world.running), "runs", service=name)
+        return service(handle, clock)
+
+    return run
 
 
 def build_model() -> Path:
     """Build the model's program and return its path."""
     manifest = str(MODEL / "Cargo.toml")
+    target = MODEL / "target"
     command = ["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest]
-    subprocess.run(command, check=True)  # noqa: S603
-    return MODEL / "target" / "debug" / "pyhudi-commit-model"
+    subprocess.run([*command, "--target-dir", str(target)], check=True)  # noqa: S603
+    return target / "debug" / "pyhudi-commit-model"
 
 
 def replay(model: Path, traces: Collection[Path]) -> list[str]:

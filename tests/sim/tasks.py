@@ -190,8 +190,12 @@ def clustered(handle: Handle, clock: WorldClock) -> object:
     return run_service.cluster(handle, ClusteringRequest(), joining, clock=clock)
 
 
+RETAINED = 1
+"""The number of commits that a clean retains."""
+
+
 def cleaned(handle: Handle, clock: WorldClock) -> object:
-    return run_service.clean(handle, CleanOptions(commits=1), clock=clock)
+    return run_service.clean(handle, CleanOptions(commits=RETAINED), clock=clock)
 
 
 def archived(handle: Handle, clock: WorldClock) -> object:

@@ -13,9 +13,11 @@ use crate::table::{
 use Step as S;
 
 /// Choices of a trace: a step raises a conflict; it does not see a failed write yet, or there is
-/// nothing to write.
+/// nothing to write; it goes on with a pending plan; it saw a failed write that is removed already.
 pub const FAIL: u8 = 100;
 pub const SKIP: u8 = 101;
+pub const RESUME: u8 = 102;
+pub const RECOVER: u8 = 103;
 
 /// One step of one party.
 pub struct Turn<'a> {
@@ -68,7 +70,7 @@ impl<'a> Turn<'a> {
     fn take_one(&mut self, choice: u8) {
         let next = match choice {
             // What the step depends on may not be in the trace.
-            FAIL if self.party.next_step().can_fail() => Conflict,
+            FAIL if self.can_fail() => Conflict,
             _ => self.step(choice),
         };
         match next {
@@ -79,6 +81,11 @@ impl<'a> Turn<'a> {
             Moved => {}
             Conflict => self.fail(),
         }
+    }
+
+    fn can_fail(&self) -> bool {
+        let ends = self.party.program == Program::Abort;
+        self.party.next_step().can_fail() && (!ends || self.party.lapsed)
     }
 
     /// Go to the program after one that is through.
@@ -94,7 +101,26 @@ impl<'a> Turn<'a> {
 
     /// The task is over.
     fn end(&mut self) {
+        self.stop_beating();
         self.party = Party::new();
+    }
+
+    /// A heartbeat that the party leaves behind expires.
+    fn stop_beating(&mut self) {
+        let p = self.p;
+        if self
+            .own()
+            .is_some_and(|i| i.beat == Beat::Live && usize::from(i.beats) == p)
+        {
+            self.own_mut().beat = Beat::Expired;
+        }
+    }
+
+    /// Begin a program again, or another attempt.
+    fn restart(&mut self, program: Program) {
+        self.stop_beating();
+        self.party.forget();
+        self.party.go(program);
     }
 
     /// A step raised a conflict, and the critical section ends.
@@ -105,19 +131,19 @@ impl<'a> Turn<'a> {
                 self.party.go(Program::Abort);
             }
             Program::Write | Program::Execute => self.party.go(Program::Withdraw),
-            Program::Commit => self.party.go(Program::Abort),
+            // `Abort` has lost the lock, and acquires it again.
+            Program::Commit | Program::Abort => self.party.go(Program::Abort),
             _ => self.retry(),
         }
     }
 
     fn retry(&mut self) {
-        if self.setup.roles[self.p] != Role::Writer {
+        if self.setup.roles[self.p] != Role::Writer || self.party.main != Program::Write {
             return self.end();
         }
         if self.party.attempts < self.setup.retries {
             self.party.attempts += 1;
-            self.party.forget();
-            self.party.go(Program::Write);
+            self.restart(Program::Write);
         } else {
             self.state.failed |= one(self.party.task as usize);
             self.end();
@@ -198,6 +224,7 @@ impl<'a> Turn<'a> {
             exists: true,
         };
         let is_same = |f: &File| (f.instant, f.group, f.is_log) == (file.instant, group, is_log);
+        self.party.appended |= if is_log { one(group as usize) } else { 0 };
         let existing = table.files.iter().position(is_same);
         self.party.file = match existing {
             Some(n) if !self.rules.salted_names => {
@@ -300,7 +327,12 @@ impl<'a> Turn<'a> {
             .filter(|(_, i)| i.action == Action::Clustering);
         clusterings
             .filter(|(_, i)| i.is_pending())
-            .fold(0, |all, (_, i)| all | table.groups_of(i.plan))
+            .fold(0, |all, (_, i)| all | i.groups)
+    }
+
+    /// Whether the write changes no file group that a clustering was going to replace at its plan.
+    pub fn may_write(&self) -> bool {
+        self.party.groups & self.groups_of_clusterings(self.party.view.pending) == 0
     }
 
     /// A failed write, the rollback of one, or a commit that was published after its rollback.
@@ -320,12 +352,26 @@ impl<'a> Turn<'a> {
     fn step(&mut self, choice: u8) -> Next {
         match self.party.next_step() {
             S::Begin => self.begin(),
+            S::Load if choice == RESUME && self.party.program == Program::Archive => {
+                // Nothing is due, which a look without the lock shows.
+                self.end();
+                Moved
+            }
+            S::Load if choice == RESUME && self.party.program == Program::Plan => {
+                self.party.go(Program::Execute);
+                Moved
+            }
             S::Load => self.load(choice),
             S::List => self.list_table(),
             S::CheckListing => self.check_listing(),
             S::Acquire => {
                 self.state.lock = self.p as u8;
                 self.party.lapsed = false;
+                Continue
+            }
+            S::Reload if choice == SKIP && self.party.program == Program::Write => {
+                // It runs concurrently with the first heartbeat, and may be later.
+                self.party.chosen = 1;
                 Continue
             }
             S::Reload => self.reload(),
@@ -335,6 +381,16 @@ impl<'a> Turn<'a> {
                 self.own_mut().beat = Beat::Absent;
                 self.party.skip_to(S::Beat);
                 Moved
+            }
+            S::CheckHeld if self.party.chosen != 0 && self.party.program == Program::Write => {
+                self.party.chosen = 0;
+                match self.reload() {
+                    Continue => Moved,
+                    next => next,
+                }
+            }
+            S::CheckHeld if !self.holds_lock() && self.party.program == Program::Rollback => {
+                self.leave_rollback()
             }
             S::CheckHeld if !self.holds_lock() => Conflict,
             S::CheckHeld => Continue,
@@ -391,6 +447,11 @@ impl<'a> Turn<'a> {
                 }
                 Continue
             }
+            S::Answer if choice == RESUME && self.party.main == Program::Plan => {
+                // A new plan follows a pending one.
+                self.restart(Program::Plan);
+                Moved
+            }
             S::Answer => {
                 if self.party.task != NONE {
                     self.state.acknowledged |= one(self.party.task as usize);
@@ -406,7 +467,7 @@ impl<'a> Turn<'a> {
                 }
                 Continue
             }
-            S::Settle => self.settle(),
+            S::Settle => self.settle(choice),
             S::DropDelta => {
                 if self.rules.rollback_delta && self.removes(S::DropDelta) {
                     self.target_mut().delta = Delta::Absent;
@@ -437,6 +498,11 @@ impl<'a> Turn<'a> {
                 }
                 Continue
             }
+            S::Retry if self.party.program == Program::Delete && self.party.takes_over => {
+                // A new clean follows a pending one.
+                self.restart(Program::Clean);
+                Moved
+            }
             S::Retry => {
                 self.retry();
                 Moved
@@ -460,7 +526,9 @@ impl<'a> Turn<'a> {
                 Continue
             }
             S::CompleteRollback => {
-                if !self.holds_lock() {
+                let rollback = &self.state.table.instants[self.party.rollback as usize];
+                if rollback.is_completed() || !rollback.inflight {
+                    // Another writer has completed it, and this one removes its second file.
                     return self.leave_rollback();
                 }
                 let time = self.tick();
@@ -483,19 +551,18 @@ impl<'a> Turn<'a> {
                 }
                 Moved
             }
-            S::PlanService => self.plan_service(),
+            S::PlanService => self.plan_service(choice),
             S::RequestPlan => self.request_plan(),
-            S::CheckPlan => self.check_plan(),
-            S::TakeOver => self.take_over(),
+            S::CheckPlan => self.check_plan(choice),
+            S::TakeOver => self.take_over(choice),
             S::Revert => self.revert(),
-            S::PlanClean => self.plan_clean(),
+            S::PlanClean => self.plan_clean(choice),
             S::PlanCleanAgain => self.plan_clean_again(),
             S::CheckClean => {
                 if self.own().is_some_and(Instant::is_pending) {
                     return Continue;
                 }
-                self.release();
-                self.end();
+                self.party.skip_to(S::Release);
                 Moved
             }
             S::DeltaOfClean => {
@@ -507,21 +574,37 @@ impl<'a> Turn<'a> {
                 self.own_mut().completed = time;
                 Continue
             }
-            S::ChooseArchived => self.choose_archived(),
+            S::ChooseArchived => self.choose_archived(choice),
             S::RemoveLeftovers => {
                 self.remove_leftovers();
                 Continue
             }
             S::MoveToArchive => {
-                if !self.holds_lock() {
-                    return Conflict;
+                // The oldest one first: only an instant before the timeline's start counts.
+                let time = |n: &usize| self.state.table.instants[*n].time;
+                let Some(n) = members(self.party.chosen).min_by_key(time) else {
+                    return Continue;
+                };
+                if choice == SKIP {
+                    return Continue;
                 }
-                for n in members(self.party.chosen) {
-                    self.state.table.instants[n].archived = true;
+                self.state.table.instants[n].archived = true;
+                self.party.chosen &= !one(n);
+                if self.party.chosen == 0 {
+                    Continue
+                } else {
+                    Moved
                 }
-                Continue
             }
         }
+    }
+
+    /// The plans of the party's action that are pending, as a set.
+    pub fn pending_plans(&self) -> Set {
+        let plans = self.party.plans;
+        self.state
+            .table
+            .select(|i| i.action == plans && i.is_pending())
     }
 
     /// Whether the party removes what a step of `Abort` is for.

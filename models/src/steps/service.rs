@@ -1,12 +1,15 @@
 //! The steps of compaction, clustering, cleaning and archiving.
 
-use super::{Conflict, Continue, Moved, Next, Turn};
-use crate::protocol::{Program, RETAINED, UNARCHIVED};
-use crate::table::{Action, Beat, Delta, Instant, Set, Slice, View, members, one};
+use super::{Conflict, Continue, Moved, Next, RESUME, SKIP, Turn};
+use crate::protocol::{Program, UNARCHIVED};
+use crate::table::{Action, Beat, Delta, Instant, Set, Slice, View, bit, members, one};
 
 impl Turn<'_> {
-    pub(super) fn plan_service(&mut self) -> Next {
-        let planned = self.setup.planned;
+    pub(super) fn plan_service(&mut self, choice: u8) -> Next {
+        let planned = self.party.plans;
+        if self.setup.is_trace && choice != SKIP {
+            return Continue;
+        }
         if self.pending(planned).is_some() {
             self.release();
             self.party.go(Program::Execute);
@@ -30,35 +33,36 @@ impl Turn<'_> {
         let n = self.request(if is_clean {
             Action::Clean
         } else {
-            self.setup.planned
+            self.party.plans
         });
         let (chosen, retains) = (self.party.chosen, self.party.retains);
+        let groups = self
+            .state
+            .table
+            .groups_of(if is_clean { 0 } else { chosen });
         let instant = &mut self.state.table.instants[n as usize];
-        (instant.plan, instant.retains) = (chosen, retains);
+        (instant.plan, instant.retains, instant.groups) = (chosen, retains, groups);
         self.party.instant = n;
         Continue
     }
 
-    pub(super) fn check_plan(&mut self) -> Next {
+    pub(super) fn check_plan(&mut self, choice: u8) -> Next {
         if self.party.lapsed && self.rules.check_alive {
-            let known = self.party.view.completed | self.party.view.pending;
-            let new = self
-                .state
-                .table
-                .select(|i| (i.is_pending() || i.is_completed()) && !i.archived);
-            let others = new & !known & !one(self.party.instant as usize);
-            if others != 0 && self.rules.withdraw_late_plans {
+            let (known, current) = (self.party.view, self.state.table.view(self.rules));
+            let new = current.completed & !known.completed
+                | current.pending & !(known.completed | known.pending);
+            let others = new & !one(self.party.instant as usize);
+            // A write that has got its inflight file counts, too, and is not in a view.
+            if (others != 0 || choice == SKIP) && self.rules.withdraw_late_plans {
                 self.own_mut().requested = false;
-            }
-            if self.rules.withdraw_late_plans {
                 return Conflict;
             }
         }
         Continue
     }
 
-    pub(super) fn take_over(&mut self) -> Next {
-        let plan = self.pending(self.setup.planned);
+    pub(super) fn take_over(&mut self, choice: u8) -> Next {
+        let plan = members(self.pending_plans()).nth(choice.into());
         let is_running = |n: usize| self.state.table.instants[n].beat == Beat::Live;
         match plan {
             Some(n) if !(self.rules.one_executor && is_running(n)) => {
@@ -92,8 +96,8 @@ impl Turn<'_> {
         Continue
     }
 
-    /// Choose the files that no retained snapshot needs; false if there are none.
-    pub(super) fn choose_cleaned(&mut self, view: View) -> bool {
+    /// The time of the earliest commit that a clean retains; None with few commits.
+    fn earliest_retained(&self, view: View) -> Option<u8> {
         let table = &self.state.table;
         let mut commits: Vec<u8> = table
             .instants_of(view.completed)
@@ -101,10 +105,10 @@ impl Turn<'_> {
             .map(|(_, i)| i.time)
             .collect();
         commits.sort_unstable();
-        if commits.len() <= RETAINED {
-            return false;
+        if commits.len() <= self.setup.retained {
+            return None;
         }
-        let mut earliest = commits[commits.len() - RETAINED];
+        let earliest = commits[commits.len() - self.setup.retained];
         let pending = table
             .instants_of(view.pending)
             .filter(|(_, i)| i.is_commit());
@@ -112,11 +116,18 @@ impl Turn<'_> {
             pending.map(|(_, i)| i.time).min(),
             self.rules.retains_for_pending,
         ) {
-            let Some(before) = commits.iter().copied().filter(|time| *time < oldest).max() else {
-                return false;
-            };
-            earliest = earliest.min(before);
+            let before = commits.iter().copied().filter(|time| *time < oldest).max();
+            return before.map(|before| earliest.min(before));
         }
+        Some(earliest)
+    }
+
+    /// Choose the files that no retained snapshot needs; false if there are none.
+    fn choose_cleaned(&mut self, view: View) -> bool {
+        let Some(earliest) = self.earliest_retained(view) else {
+            return false;
+        };
+        let table = &self.state.table;
         let files = table.committed_files(view);
         let time = |n: usize| table.instants[table.files[n].instant as usize].time;
         let mut chosen = 0;
@@ -155,13 +166,15 @@ impl Turn<'_> {
         chosen != 0
     }
 
-    pub(super) fn plan_clean(&mut self) -> Next {
-        if let Some(n) = self.pending(Action::Clean) {
+    pub(super) fn plan_clean(&mut self, choice: u8) -> Next {
+        let pending = self.pending(Action::Clean);
+        if let (Some(n), true) = (pending, !self.setup.is_trace || choice == RESUME) {
             self.party.instant = n as u8;
+            self.party.takes_over = true;
             self.party.go(Program::Delete);
             return Moved;
         }
-        if self.choose_cleaned(self.party.view) {
+        if self.setup.is_trace && choice != SKIP || self.choose_cleaned(self.party.view) {
             return Continue;
         }
         self.end();
@@ -169,22 +182,12 @@ impl Turn<'_> {
     }
 
     pub(super) fn plan_clean_again(&mut self) -> Next {
-        let (table, view) = (&self.state.table, self.party.view);
-        let current = table.view(self.rules);
-        let is_gone = |(_, i): (usize, &Instant)| i.is_commit() && !i.is_completed();
-        let is_revoked = table.instants_of(view.completed).any(is_gone);
-        let new = (current.completed | current.pending) & !(view.completed | view.pending);
-        let is_outdated = is_revoked
-            || table
-                .instants_of(new)
-                .any(|(_, i)| i.action != Action::Write);
+        let is_outdated = self.is_outdated(self.party.view);
+        let current = self.state.table.view(self.rules);
+        self.party.view = current;
         if self.pending(Action::Clean).is_none() {
-            if !(is_outdated && self.rules.clean_plan_is_current) {
-                self.party.view = current;
-                return Continue;
-            }
-            self.party.view = current;
-            if self.choose_cleaned(current) {
+            // The plan of a trace is checked once it is requested.
+            if self.setup.is_trace || !is_outdated || self.choose_cleaned(current) {
                 return Continue;
             }
         }
@@ -193,7 +196,30 @@ impl Turn<'_> {
         Moved
     }
 
-    pub(super) fn choose_archived(&mut self) -> Next {
+    /// Whether the plan of a clean may be out of date. Commits that only add files do not affect it.
+    fn is_outdated(&self, planned_on: View) -> bool {
+        let table = &self.state.table;
+        let current = table.view(self.rules);
+        let is_gone = |(_, i): (usize, &Instant)| i.is_commit() && !i.is_completed();
+        let is_revoked = table.instants_of(planned_on.completed).any(is_gone);
+        let known = planned_on.completed | planned_on.pending | bit(self.party.instant);
+        let new = (current.completed | current.pending) & !known;
+        let only_adds = |i: &Instant| {
+            i.action == Action::Write || i.action == Action::Compaction && i.is_completed()
+        };
+        let has_changed = table.instants_of(new).any(|(_, i)| !only_adds(i));
+        self.rules.clean_plan_is_current && (is_revoked || has_changed)
+    }
+
+    /// Whether a clean may be requested now that was planned on a timeline and retains a commit.
+    pub fn allows_clean(&self, planned_on: View, retains: usize) -> bool {
+        let earliest = self.earliest_retained(planned_on);
+        // The plan of a writer that has lost the lock is withdrawn.
+        earliest == Some(self.state.table.instants[retains].time)
+            && (self.party.lapsed || !self.is_outdated(planned_on))
+    }
+
+    pub(super) fn choose_archived(&mut self, choice: u8) -> Next {
         let (table, view) = (&self.state.table, self.state.table.view(self.rules));
         let mut commits: Vec<(u8, usize)> = table
             .instants_of(view.completed)
@@ -201,6 +227,7 @@ impl Turn<'_> {
             .map(|(n, i)| (i.time, n))
             .collect();
         commits.sort_unstable();
+        let times: Vec<u8> = commits.iter().map(|(time, _)| *time).collect();
         commits.truncate(commits.len().saturating_sub(UNARCHIVED));
         let pending = table
             .instants_of(view.pending)
@@ -210,11 +237,7 @@ impl Turn<'_> {
             self.rules.archive_stops_at_pending,
         ) {
             // The commit before the oldest pending write stays, and those that it must be checked against.
-            let before = commits
-                .iter()
-                .map(|(time, _)| *time)
-                .filter(|time| *time < first)
-                .max();
+            let before = times.into_iter().filter(|time| *time < first).max();
             commits.retain(|(time, n)| {
                 *time < before.unwrap_or(0) && table.instants[*n].completed < first
             });
@@ -228,8 +251,15 @@ impl Turn<'_> {
             .iter()
             .position(|(_, n)| is_needed(*n) && self.rules.archive_after_clean);
         commits.truncate(needed.unwrap_or(commits.len()));
-        self.party.chosen = commits.into_iter().map(|(_, n)| one(n)).sum();
-        if self.party.chosen != 0 {
+        // Cleans and rollbacks before the last of these commits are archived, too.
+        let last = commits.last().map_or(0, |(time, _)| *time);
+        let services = table
+            .instants_of(view.completed)
+            .filter(|(_, i)| !i.is_commit() && i.time < last);
+        let chosen = commits.iter().map(|(_, n)| *n);
+        let chosen = chosen.chain(services.map(|(n, _)| n)).map(one).sum();
+        self.party.chosen = chosen;
+        if chosen != 0 && choice != SKIP {
             return Continue;
         }
         self.release();

@@ -1,6 +1,6 @@
 //! The steps of a write: its plan, both critical sections, its files, and what follows a commit.
 
-use super::{Conflict, Continue, Moved, Next, S, SKIP, Turn};
+use super::{Conflict, Continue, Moved, Next, RECOVER, S, SKIP, Turn};
 use crate::protocol::{Leftovers, Program, Role};
 use crate::table::{Action, Beat, Delta, Instant, NONE, bit, members, one};
 
@@ -19,13 +19,15 @@ impl Turn<'_> {
             Role::Reader => Program::Read,
         };
         self.party.main = program;
+        self.party.plans = self.setup.planned;
         self.party.go(program);
         Moved
     }
 
     pub(super) fn load(&mut self, choice: u8) -> Next {
         let is_reader = self.setup.roles[self.p] == Role::Reader;
-        if !is_reader && choice != SKIP && self.failed_work().is_some() {
+        let recovers = choice == RECOVER && self.party.program != Program::Write;
+        if !is_reader && choice != SKIP && self.failed_work().is_some() || recovers {
             self.party.main = self.party.program;
             self.party.go(Program::Recover);
             return Moved;
@@ -160,7 +162,7 @@ impl Turn<'_> {
             let (true, Some(slice)) = (self.exist(plan), slices.first()) else {
                 return Conflict;
             };
-            let is_compaction = self.setup.planned == Action::Compaction;
+            let is_compaction = self.party.plans == Action::Compaction;
             self.put_file(is_compaction.then_some(slice.group), false, slice.row);
             return Continue;
         }
@@ -198,14 +200,9 @@ impl Turn<'_> {
             return Conflict;
         }
         let new = table.view(self.rules).completed & !view.completed;
-        let concurrent: Vec<&Instant> = table
-            .instants_of(new)
-            .map(|(_, i)| i)
-            .filter(|i| i.is_commit())
-            .collect();
+        let concurrent = table.instants_of(new).filter(|(_, i)| i.is_commit());
         if own.is_service() {
-            let groups = table.groups_of(own.plan);
-            let has_changed = concurrent.iter().any(|i| i.groups & groups != 0);
+            let has_changed = concurrent.clone().any(|(_, i)| i.groups & own.groups != 0);
             let is_clustering = own.action == Action::Clustering;
             return if is_clustering && has_changed && self.rules.clustering_check {
                 Conflict
@@ -213,29 +210,31 @@ impl Turn<'_> {
                 Continue
             };
         }
-        let group = self.party.groups;
-        let file = table.files.get(self.party.file as usize);
-        let is_log = file.is_some_and(|file| file.is_log);
-        let is_changed = |i: &&Instant| {
+        let (mut groups, mut appended) = (self.party.groups, self.party.appended);
+        if self.setup.appends {
+            let replaced = table.replaced(new);
+            groups &= !appended | replaced;
+            appended &= groups;
+        }
+        let is_changed = |(n, i): (usize, &Instant)| {
             // Log files stay valid on a base file that compacts those before them.
-            let stays_valid = is_log && i.action == Action::Compaction;
-            let groups = if self.setup.appends {
-                i.replaced
-            } else {
-                i.groups
+            let stay_valid = match i.action {
+                Action::Compaction if view.pending & one(n) != 0 => groups,
+                Action::Compaction => appended,
+                _ => 0,
             };
-            groups & group != 0 && !stays_valid
+            i.groups & groups & !stay_valid != 0
         };
-        if self.rules.file_group_check && concurrent.iter().any(is_changed) {
+        if self.rules.file_group_check && concurrent.clone().any(is_changed) {
             return Conflict;
         }
         let planned = table.view(self.rules).pending & !view.pending;
-        if self.rules.planned_services && group & self.groups_of_clusterings(planned) != 0 {
+        if self.rules.planned_services && groups & self.groups_of_clusterings(planned) != 0 {
             return Conflict;
         }
         let adds_key = self.party.slice.is_none() && !self.setup.appends;
-        let has_key = |i: &&Instant| i.action == Action::Write && i.files != 0;
-        if adds_key && self.rules.key_check && concurrent.iter().any(has_key) {
+        let has_key = |(_, i): (usize, &Instant)| i.action == Action::Write && i.files != 0;
+        if adds_key && self.rules.key_check && concurrent.clone().any(has_key) {
             return Conflict;
         }
         Continue
@@ -260,7 +259,7 @@ impl Turn<'_> {
         self.party.published = time;
         let late = self.party.lapsed || self.party.expired;
         let replaced = match self.own() {
-            Some(i) if i.action == Action::Clustering => self.state.table.groups_of(i.plan),
+            Some(i) if i.action == Action::Clustering => i.groups,
             _ => 0,
         };
         let (file, task, put_if_absent) =
@@ -272,7 +271,7 @@ impl Turn<'_> {
             own.completed = time;
             own.late = late;
             own.files = bit(file);
-            own.groups = groups;
+            own.groups |= groups;
             own.replaced = replaced;
             own.writes = if task == NONE { 0 } else { one(task as usize) };
         }
@@ -297,9 +296,10 @@ impl Turn<'_> {
         Continue
     }
 
-    pub(super) fn settle(&mut self) -> Next {
-        if !self.judge_zombies(0) {
+    pub(super) fn settle(&mut self, choice: u8) -> Next {
+        if !self.holds_lock() && choice != SKIP || !self.judge_zombies(0) {
             // The lock was lost while this ran: it is acquired again.
+            self.release();
             self.party.go(Program::Abort);
             return Moved;
         }
