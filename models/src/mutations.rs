@@ -27,6 +27,7 @@ pub const MUTATIONS: &[Mutation<'static>] = &[
     mutation("file_group_check", "updates", 0),
     mutation("planned_commits_exist", "writes", 1),
     mutation("planned_services", "clustering", 0),
+    mutation("outdated_plans", "clustering", 1),
     mutation("staleness", "writes", 1),
     mutation("revoke_zombies", "updates", 1),
     mutation("look_again", "writes", 1),

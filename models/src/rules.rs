@@ -80,6 +80,8 @@ rules! {
     withdraw_late_plans,
     /// One process at a time executes a plan.
     one_executor,
+    /// A clustering is cancelled if its plan does not have the latest file slices.
+    outdated_plans,
     /// A clustering aborts if its file groups have changed since its plan.
     clustering_check,
     /// Log files belong to the base file before their completion, not to the one they were written for.

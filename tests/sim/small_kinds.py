@@ -27,6 +27,7 @@ COW = Kind(9, "cow", "SIMPLE")
 RECORD_INDEX = Kind(9, "cow", "RECORD_INDEX", metadata=True)
 NON_BLOCKING = Kind(8, "mor", "BUCKET", non_blocking=True)
 
+SPLIT = Kind(9, "cow", "SIMPLE", is_split=True)
 OLD_COMMITS = Kind(9, "cow", "SIMPLE", is_cleaned=True, commits=4)
 
 WRITERS = [
@@ -59,7 +60,9 @@ READERS = [
 SERVICES = [
     SmallKind(Kind(9, "mor", "BUCKET"), ("update", "compact")),
     SmallKind(Kind(6, "mor", "SIMPLE"), ("update", "compact"), same_machine=False),
-    SmallKind(COW, ("update", "cluster")),
+    SmallKind(SPLIT, ("update", "cluster")),
+    SmallKind(SPLIT, ("insert", "cluster"), same_machine=False),
+    SmallKind(SPLIT, ("read", "cluster")),
 ]
 CLEANS_AND_ARCHIVES = [
     SmallKind(OLD_COMMITS, ("update", "clean")),

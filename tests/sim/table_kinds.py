@@ -65,6 +65,8 @@ class Kind:
     """The table has no commit at first."""
     commits: int = 1
     """The number of commits that a table has at first unless it is new, all of the same rows."""
+    is_split: bool = False
+    """Each partition has two file groups at first, which a clustering merges."""
 
     def __str__(self) -> str:
         suffixes = {
@@ -79,6 +81,7 @@ class Kind:
             "cdc": self.cdc,
             "new": self.is_new,
             f"{self.commits}-commits": self.commits > 1,
+            "split": self.is_split,
         }
         parts = [suffix for suffix, is_set in suffixes.items() if is_set]
         return "-".join([f"v{self.version}", self.type, self.index, *parts]).lower()
@@ -202,8 +205,10 @@ def create_table(base: Path, kind: Kind) -> None:
             version=kind.version,
             options={**kind.options, "hoodie.table.cdc.enabled": kind.cdc},
         )
-        for _ in range(kind.commits if kind.first_rows else 0):
-            created.upsert(to_arrow(kind.first_rows))
+        rows = to_arrow(kind.first_rows)
+        parts = [rows.slice(0, 2), rows.slice(2)] if kind.is_split else [rows]
+        for part in parts * (kind.commits if kind.first_rows else 0):
+            created.upsert(part)
 
 
 def _fix_clock_and_ids(patch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,13 @@ impl Turn<'_> {
         let plan = members(self.pending_plans()).nth(choice.into());
         let is_running = |n: usize| self.state.table.instants[n].beat == Beat::Live;
         match plan {
+            Some(n) if self.rules.outdated_plans && self.is_outdated_plan(n) && !is_running(n) => {
+                let instant = &mut self.state.table.instants[n];
+                (instant.requested, instant.inflight) = (false, false);
+                self.release();
+                self.end();
+                Moved
+            }
             Some(n) if !(self.rules.one_executor && is_running(n)) => {
                 self.party.instant = n as u8;
                 self.party.takes_over = self.state.table.instants[n].inflight;
@@ -76,6 +83,24 @@ impl Turn<'_> {
                 Moved
             }
         }
+    }
+
+    /// Whether a clustering was planned on file slices that are not the latest.
+    fn is_outdated_plan(&self, n: usize) -> bool {
+        let table = &self.state.table;
+        let (instant, time) = (&table.instants[n], |file: usize| {
+            table.instants[table.files[file].instant as usize].time
+        });
+        let same_groups =
+            table.select_files(|f| instant.groups & one(f.group as usize) != 0 && !f.is_log);
+        let newer = table.committed_files(self.party.view) & same_groups & !instant.plan;
+        instant.action == Action::Clustering
+            && members(newer).any(|file| {
+                let of_group = |old: &usize| table.files[*old].group == table.files[file].group;
+                members(instant.plan)
+                    .filter(of_group)
+                    .all(|old| time(old) < time(file))
+            })
     }
 
     pub(super) fn revert(&mut self) -> Next {
