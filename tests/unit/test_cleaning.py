@@ -24,6 +24,7 @@ from pyhudi.services.clean_policy import Retention, retention
 from pyhudi.slices.file_slice import FileSlice
 from pyhudi.storage.storage import Storage
 from pyhudi.timeline import InstantGenerator, Timeline, instant_files, serde
+from pyhudi.txn.heartbeat import Heartbeat
 from pyhudi.txn.pending_instant import PendingInstant
 from pyhudi.txn.transaction import Transaction
 from pyhudi.write.table_opening import open_for_change
@@ -626,10 +627,17 @@ def test_clean_skips_files_removed_beyond_newest_clean(version: Any, tmp_path: P
 
 @contextmanager
 def as_hudi(monkeypatch: pytest.MonkeyPatch, *taken: str) -> Iterator[None]:
-    """Who takes times that another action has, and does not look: so Hudi up to 0.15."""
-    following, times = InstantGenerator.next, iter(taken)
+    """Let writers use the times of other actions, as Hudi up to 0.15 does, which does not check."""
+    following, times, reload = InstantGenerator.next, iter(taken), Transaction._reload
+
+    def reload_without_times(self: Transaction) -> None:
+        reload(self)
+        self._latest_time = ""
+
     with monkeypatch.context() as block:
+        block.setattr(Transaction, "_reload", reload_without_times)
         block.setattr(Timeline, "of_same_time", lambda *_: ())
+        block.setattr(Heartbeat, "start_new", Heartbeat.start)
         block.setattr(InstantGenerator, "next", lambda self: next(times, None) or following(self))
         yield
 
@@ -668,8 +676,7 @@ def test_clean_takes_another_instant_than_write(
         if not met:
             met.append(self.time)
             other = pyhudi.open_table(table.uri, options={"hoodie.clean.automatic": False})
-            # A write whose instant is not the latest takes another one.
-            with as_hudi(monkeypatch, self.time, self.time):
+            with as_hudi(monkeypatch, self.time):
                 assert other.upsert(people(range(4), 6)).instant == self.time
 
     monkeypatch.setattr(PendingInstant, "begin", meeting)

@@ -35,6 +35,8 @@ def find_commits_after_rollback(timeline: Timeline) -> list[Instant]:
     rollback was of an attempt at a compaction or clustering, which has the same instant in Hudi
     (`HoodieTable.rollbackInflightInstant`, 1.2.0).
     """
+    if not timeline.filter_completed(ROLLBACK, RESTORE):
+        return []
     only_completed = (commit for commit in timeline.commits if len(timeline.files(commit)) == 1)
     return [
         commit
