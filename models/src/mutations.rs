@@ -26,7 +26,8 @@ pub const MUTATIONS: &[Mutation<'static>] = &[
     mutation("heartbeats", "writes", 1),
     mutation("file_group_check", "updates", 0),
     mutation("planned_commits_exist", "writes", 1),
-    mutation("planned_services", "clustering", 0),
+    // Either of the two protects an update, if no writer stalls.
+    mutation("planned_services,outdated_plans", "clustering", 0),
     mutation("outdated_plans", "clustering", 1),
     mutation("staleness", "writes", 1),
     mutation("revoke_zombies", "updates", 1),
