@@ -245,10 +245,9 @@ def _task(
 def _method(
     operation: Operation, value: int, clock: SmallWorldClock
 ) -> tuple[Effect, Callable[[Handle, Any], object]]:
-    if operation in SERVICES:
-        return dict, lambda handle, _: SERVICES[operation](handle, clock)
-    if operation in TABLE_OPERATIONS:
-        return dict, lambda handle, _: TABLE_OPERATIONS[operation](handle, clock)
+    without_rows = SERVICES.get(operation) or TABLE_OPERATIONS.get(operation)
+    if without_rows is not None:
+        return dict, lambda handle, _: without_rows(handle, clock)
     if operation == "delete":
         keys = to_arrow({"k0": (CITIES[0], 0)}).select(["id", "city"])
         return (

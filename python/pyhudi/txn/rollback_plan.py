@@ -289,8 +289,8 @@ def without_torn_logs(
     Their writer failed in the first block. A file that a completed commit names is damaged and is
     kept, and so is a file that a plan names, or that another pending write may be writing.
     """
-    others = [write.requested for write in timeline.pending(COMMIT, DELTA_COMMIT, LOG_COMPACTION)]
-    others = [other for other in others if other != target]
+    pending = timeline.pending(COMMIT, DELTA_COMMIT, LOG_COMPACTION)
+    others = {write.requested for write in pending} - {target}
     remaining = []
     for request in requests:
         newest = max(request.log_blocks, key=_log_version, default=None)

@@ -15,7 +15,6 @@ its modification time.
 from __future__ import annotations
 
 from collections.abc import Collection
-from operator import attrgetter
 
 from pyhudi.config.actions import Instant
 from pyhudi.config.log import logger
@@ -49,13 +48,13 @@ def revoke_zombies(
         commit.requested: commit for commit in timeline.commits if commit.requested not in verified
     }
     beats = [beat for beat in heartbeat.files_of(storage, unverified) if beat.size]
-    after_rollback = find_commits_after_rollback(timeline)
-    if not (beats or after_rollback):
+    rolled_back = find_commits_after_rollback(timeline)
+    rolled_back = [commit for commit in rolled_back if commit.requested in unverified]
+    if not (beats or rolled_back):
         return timeline
-    late = find_zombies(storage, timeline, beats)
-    zombies = {*late, *(commit for commit in after_rollback if commit.requested in unverified)}
+    zombies = dict.fromkeys([*find_zombies(storage, timeline, beats), *rolled_back])
     table.lock_manager.check_held()
-    for commit in sorted(zombies, key=attrgetter("requested")):
+    for commit in zombies:
         logger.info("%s: revoking zombie commit %s", storage.uri, commit)
         storage.delete(timeline.path(commit))
     # Without heartbeats the other commits count, even if their writers want to revoke them.

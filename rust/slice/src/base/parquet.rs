@@ -211,8 +211,10 @@ impl ParquetReader {
             Some(map) => keep_row_groups(&arrow, &stored_filters(filters, map)),
         };
         let mut groups = matching(read.filters)?;
-        let last = matching(read.end_filters)?.last().copied();
-        groups.retain(|group| Some(*group) <= last);
+        if !read.end_filters.is_empty() {
+            let last = matching(read.end_filters)?.last().copied();
+            groups.retain(|group| Some(*group) <= last);
+        }
         let mut all = known.numbers.len();
         groups.retain(|group| known.numbers.contains(group));
         if let Some(part) = &read.part {
